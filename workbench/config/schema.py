@@ -1,0 +1,211 @@
+"""The run's configuration: one tree of frozen dataclasses, the only vocabulary there is.
+
+The same key names serve TOML files, ``--set KEY=VALUE``, `RunConfig` arguments, live settings and the
+tape.  Keys of a nested group are written ``group.key`` (``model.width``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes of the decoder (ALGORITHM section 10 measured the defaults).
+
+    Attributes
+    ----------
+    layers, width, heads, kv_heads, mlp : int
+        Blocks, model dimension, query heads, key/value heads, hidden size of the gated MLP.
+    context : int
+        Tokens per sequence.
+    vocab : int
+        256 for bytes.
+    """
+
+    layers: int = 2
+    width: int = 128
+    heads: int = 4
+    kv_heads: int = 2
+    mlp: int = 352
+    context: int = 64
+    vocab: int = 256
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Where the text comes from and how it is dealt out.
+
+    Attributes
+    ----------
+    source : str
+        ``stdlib`` (the Python standard library's text, tests left out) or ``path``.
+    path : str
+        File or folder of the user's own text, with ``source = "path"``.
+    shards : str
+        ``iid`` (every learner draws from all training text) or ``file`` (each has files of its own).
+    holdout_every : int
+        Every n-th file, by hash of its name, is held out for validation.
+    """
+
+    source: str = "stdlib"
+    path: str = ""
+    shards: str = "iid"
+    holdout_every: int = 20
+
+
+@dataclass(frozen=True)
+class InnerConfig:
+    """Inner optimiser of a learner; the schedule is driven by the global step g.
+
+    Attributes
+    ----------
+    optimizer : str
+        ``adamw`` or ``sgd``.
+    rate, final_fraction : float
+        Peak learning rate, and the share of it left at the end of the cosine.
+    schedule : str
+        ``cosine`` (with warm-up) or ``constant``.
+    warmup, horizon : int
+        Global steps; horizon 0 means the run's own length.
+    beta1, beta2, eps, decay, clip : float
+        AdamW's numbers; decay acts on matrices; clip is the global norm, 0 for none.
+    batch, accumulation : int
+        Sequences per micro-batch, micro-batches per step.
+    """
+
+    optimizer: str = "adamw"
+    rate: float = 3e-3
+    final_fraction: float = 0.1
+    schedule: str = "cosine"
+    warmup: int = 30
+    horizon: int = 0
+    beta1: float = 0.9
+    beta2: float = 0.95
+    eps: float = 1e-8
+    decay: float = 0.1
+    clip: float = 1.0
+    batch: int = 8
+    accumulation: int = 1
+
+
+@dataclass(frozen=True)
+class VirtualConfig:
+    """What virtual time models (clock = virtual only).  Durations in seconds.
+
+    Attributes
+    ----------
+    step_s : float
+        Mean duration of an inner step.
+    step_model : str
+        ``fixed``, ``jitter`` (Gaussian, ``jitter`` of the mean), ``heavy`` (log-normal with that
+        coefficient of variation) or ``trace`` (a file of durations).
+    jitter : float
+        Coefficient of variation.
+    slow : tuple of float
+        Factor per learner (``(1, 1, 1.22)``), the rest 1.
+    trace : str
+        File with one duration [s] per line, or ``learner,duration`` lines; repeated when it ends.
+    delay_s, delay_jitter, loss : float
+        One-way delay of a message, its coefficient of variation, share of messages lost.
+    bandwidth : float
+        Bytes per second of each link and direction; 0 is unlimited.
+    start_s, merge_s : float
+        From the start of a process to its first message; one merge.
+    """
+
+    step_s: float = 0.1
+    step_model: str = "jitter"
+    jitter: float = 0.1
+    slow: tuple[float, ...] = ()
+    trace: str = ""
+    delay_s: float = 0.001
+    delay_jitter: float = 0.0
+    loss: float = 0.0
+    bandwidth: float = 0.0
+    start_s: float = 0.5
+    merge_s: float = 0.002
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that defines a run.
+
+    Attributes
+    ----------
+    preset : str
+        Name of the preset that it came from, for the record.
+    learners, rounds, period, fragments, overlap : int
+        M, merges to do, H [steps], P, tau [steps].
+    quorum : int
+        K, learners that must be ready before a round may close.
+    eligibility : str
+        ``fresh``, ``step`` or ``paced`` (PROTOCOL section 3).
+    grace : str
+        ``none``, ``fixed``, ``adaptive`` or ``all``; with ``grace_s`` [s], ``grace_gamma`` in [0, 1]
+        and ``grace_cap_steps`` [steps] (PROTOCOL section 4).
+    lead : int or None
+        Steps a learner may run ahead of the oldest open round; None never waits.
+    anchor, anchors_kept : str, int
+        ``current`` or ``base``, and how many versions the syncer keeps for ``base``.
+    merge, weights, outer, outer_rate, outer_momentum : str or float
+        Merge rule, weight rule, outer optimiser and its numbers.
+    fold, fold_alpha, fold_at : str or float
+        How and when a learner absorbs an update.
+    codec : str
+        ``f32`` or ``bf16`` (difference to the base version).
+    fragmentation : str
+        ``balanced``, ``layer``, ``tensor`` or ``strided``.
+    guard_nonfinite : bool
+        Refuse contributions that hold NaN or infinity.
+    heartbeat_s, heartbeat_limit_s, pull_limit_min_s, start_limit_s, connect_limit_s : float
+        Seconds.
+    eval_every, eval_batches : int
+        Merges between two evaluations (0: never), batches of the held-out text in one.
+    seed : int
+        The one seed that all randomness hangs off.
+    """
+
+    preset: str = ""
+    learners: int = 4
+    rounds: int = 200
+    period: int = 12
+    fragments: int = 12
+    overlap: int = 2
+    quorum: int = 1
+    eligibility: str = "fresh"
+    grace: str = "adaptive"
+    grace_s: float = 0.0
+    grace_gamma: float = 0.8
+    grace_cap_steps: float = 1.5
+    lead: int | None = None
+    anchor: str = "current"
+    anchors_kept: int = 2
+    merge: str = "rda"
+    weights: str = "tokens2_per_step"
+    outer: str = "nesterov"
+    outer_rate: float = 0.5
+    outer_momentum: float = 0.5
+    fold: str = "overwrite"
+    fold_alpha: float = 0.5
+    fold_at: str = "receipt"
+    codec: str = "f32"
+    fragmentation: str = "balanced"
+    guard_nonfinite: bool = True
+    heartbeat_s: float = 0.5
+    heartbeat_limit_s: float = 2.0
+    pull_limit_min_s: float = 0.25
+    start_limit_s: float = 30.0
+    connect_limit_s: float = 60.0
+    eval_every: int = 50
+    eval_batches: int = 16
+    seed: int = 0
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    inner: InnerConfig = field(default_factory=InnerConfig)
+    virtual: VirtualConfig = field(default_factory=VirtualConfig)
+
+    def __post_init__(self) -> None:
+        from workbench.config.validate import check
+
+        check(self)

@@ -1,0 +1,1 @@
+"""The protocol: state machines without I/O that engine, simulator and replay all drive."""
