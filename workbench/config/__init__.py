@@ -1,7 +1,23 @@
-"""Configuration tree, its validation and the presets."""
+"""Configuration tree, its validation, its sources and the presets."""
 
+from workbench.config.load import diff, flatten, from_toml, load, preset, presets, to_toml
 from workbench.config.presets import PRESETS
 from workbench.config.schema import DataConfig, InnerConfig, ModelConfig, RunConfig, VirtualConfig
 from workbench.config.validate import ConfigError
 
-__all__ = ["PRESETS", "ConfigError", "DataConfig", "InnerConfig", "ModelConfig", "RunConfig", "VirtualConfig"]
+__all__ = [
+    "PRESETS",
+    "ConfigError",
+    "DataConfig",
+    "InnerConfig",
+    "ModelConfig",
+    "RunConfig",
+    "VirtualConfig",
+    "diff",
+    "flatten",
+    "from_toml",
+    "load",
+    "preset",
+    "presets",
+    "to_toml",
+]

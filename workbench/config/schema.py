@@ -6,7 +6,9 @@ tape.  Keys of a nested group are written ``group.key`` (``model.width``).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -209,3 +211,20 @@ class RunConfig:
         from workbench.config.validate import check
 
         check(self)
+
+    def set(self, changes: Mapping[str, Any] | None = None, /, **values: Any) -> RunConfig:
+        """Return a copy with other values, checked like any other; nested keys are dotted.
+
+        Raises
+        ------
+        ConfigError
+            For an unknown key, a value of the wrong type, or a configuration that cannot work.
+
+        Examples
+        --------
+        >>> RunConfig().set({"model.width": 64}, merge="mean").model.width
+        64
+        """
+        from workbench.config.load import replace
+
+        return replace(self, {**(changes or {}), **values})

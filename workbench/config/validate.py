@@ -94,14 +94,16 @@ def value_of(config: Any, key: str) -> Any:
 
 def check(config: RunConfig) -> None:
     """Raise `ConfigError` for the first rule that ``config`` breaks."""
+    from workbench.config.keys import convert, key_types
+
+    for key in key_types():
+        convert(key, value_of(config, key))
     for key, words in CHOICES.items():
         if value_of(config, key) not in words:
             raise ConfigError(f"{key} = {value_of(config, key)!r} is unknown; allowed: {', '.join(words)}")
     for key, (low, high) in RANGES.items():
         value = value_of(config, key)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise ConfigError(f"{key} = {value!r} is not a number; allowed: {low:g} to {high:g}")
-        if not low <= value <= high:
+        if not math.isfinite(value) or not low <= value <= high:
             raise ConfigError(f"{key} = {value} is out of range; allowed: {low:g} to {high:g}")
     _check_protocol(config)
     _check_model(config)
@@ -124,7 +126,7 @@ def _check_protocol(config: RunConfig) -> None:
             f"overlap = {c.overlap} must be below period = {c.period}; allowed: 0 to {c.period - 1} "
             f"(try --set overlap={c.period - 1})"
         )
-    if c.lead is not None and (isinstance(c.lead, bool) or not isinstance(c.lead, int) or c.lead < 0):
+    if c.lead is not None and c.lead < 0:
         raise ConfigError(f"lead = {c.lead!r} is not possible; allowed: none, or a whole number of steps from 0")
     if c.heartbeat_s * 2 > c.heartbeat_limit_s:
         raise ConfigError(
@@ -136,7 +138,7 @@ def _check_protocol(config: RunConfig) -> None:
             f"pull_limit_min_s = {c.pull_limit_min_s} is above heartbeat_limit_s = {c.heartbeat_limit_s}; a round "
             f"would outwait a dead learner; allowed: up to {c.heartbeat_limit_s}"
         )
-    if any(not (isinstance(x, int | float) and 0 < x < 1e6) for x in c.virtual.slow):
+    if any(not 0 < x < 1e6 for x in c.virtual.slow):
         raise ConfigError(f"virtual.slow = {c.virtual.slow} must hold factors above 0, one per learner")
 
 

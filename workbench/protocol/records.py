@@ -222,8 +222,11 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "injected_ns": "ns",
         "waited_ns": "ns",
     },
-    Kind.UPDATE_FOLDED: {"reference": "own step n of the copy that a delay-corrected fold keeps, -1: the base",
-                         "included": "1 if UPDATE names a contribution of this interval", "anew": "1"},
+    Kind.UPDATE_FOLDED: {
+        "reference": "own step n of the copy that a delay-corrected fold keeps, -1: the base",
+        "included": "1 if UPDATE names a contribution of this interval",
+        "anew": "1",
+    },
     Kind.FRAGMENT_ARRIVED: {"bytes": "bytes", "captured_ns": "ns"},
     Kind.FRAGMENT_DROPPED: {"bytes": "bytes", "captured_ns": "ns"},
     Kind.MERGED: {

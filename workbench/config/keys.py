@@ -1,0 +1,141 @@
+"""The configuration tree seen as one flat table of dotted keys: names, types, values."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import functools
+import numbers
+import types
+from collections.abc import Mapping
+from typing import Any, get_args, get_origin, get_type_hints
+
+from workbench.config.schema import RunConfig
+from workbench.config.validate import RANGES, ConfigError
+
+
+@functools.cache
+def key_types() -> Mapping[str, Any]:
+    """Return the type of every dotted key, in the order of the dataclasses."""
+    table: dict[str, Any] = {}
+    hints = get_type_hints(RunConfig)
+    for field in dataclasses.fields(RunConfig):
+        kind = hints[field.name]
+        if dataclasses.is_dataclass(kind):
+            inner = get_type_hints(kind)
+            table.update({f"{field.name}.{f.name}": inner[f.name] for f in dataclasses.fields(kind)})
+        else:
+            table[field.name] = kind
+    return types.MappingProxyType(table)
+
+
+@functools.cache
+def groups() -> Mapping[str, type]:
+    """Return the nested groups of keys, such as ``model``, with their dataclasses."""
+    hints = get_type_hints(RunConfig)
+    return types.MappingProxyType(
+        {f.name: hints[f.name] for f in dataclasses.fields(RunConfig) if dataclasses.is_dataclass(hints[f.name])}
+    )
+
+
+def require_key(key: str) -> Any:
+    """Return the type of a key.
+
+    Raises
+    ------
+    ConfigError
+        For a key that does not exist, with the nearest names and what is allowed.
+    """
+    table = key_types()
+    if key in table:
+        return table[key]
+    group = key.split(".", 1)[0]
+    if key in groups():
+        raise ConfigError(f"{key} is a group of keys, not a key; allowed: {', '.join(_keys_of(key))}")
+    near = _nearest(key)
+    hint = f"; nearest: {', '.join(near)}" if near else ""
+    allowed = _keys_of(group) if group in groups() else _top_level()
+    raise ConfigError(f"unknown key {key!r}{hint}; allowed: {', '.join(allowed)}")
+
+
+def _keys_of(group: str) -> list[str]:
+    return [key for key in key_types() if key.startswith(f"{group}.")]
+
+
+def _top_level() -> list[str]:
+    return [key for key in key_types() if "." not in key] + [f"{group}.*" for group in groups()]
+
+
+def _nearest(key: str) -> list[str]:
+    """Up to three existing keys that look like ``key``, whole or by their last word."""
+    table = list(key_types())
+    last = key.rsplit(".", 1)[-1]
+    same_word = [name for name in table if name.rsplit(".", 1)[-1] == last]
+    return (same_word + [n for n in difflib.get_close_matches(key, table, 3, 0.6) if n not in same_word])[:3]
+
+
+def convert(key: str, value: Any) -> Any:
+    """Turn a value from TOML or Python into the type of its key.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown key, or a value of another type, with what is allowed.
+    """
+    kind = require_key(key)
+    if types.NoneType in get_args(kind):
+        if value is None or value == "none":
+            return None
+        kind = next(k for k in get_args(kind) if k is not types.NoneType)
+    if get_origin(kind) is tuple:
+        if not isinstance(value, list | tuple):
+            raise ConfigError(f"{key} = {value!r} is not a list; allowed: a list of numbers")
+        return tuple(_scalar(key, item, get_args(kind)[0]) for item in value)
+    return _scalar(key, value, kind)
+
+
+WORDS: Mapping[type, str] = types.MappingProxyType(
+    {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+)
+"""What a type is called in messages."""
+
+NUMBERS: Mapping[type, type] = types.MappingProxyType({int: numbers.Integral, float: numbers.Real})
+"""What is taken for a number: numpy's scalars too."""
+
+
+def _scalar(key: str, value: Any, kind: type) -> Any:
+    if kind in NUMBERS and isinstance(value, NUMBERS[kind]) and not isinstance(value, bool):
+        return kind(value)
+    if kind not in NUMBERS and isinstance(value, kind):
+        return value
+    allowed = "{:g} to {:g}".format(*RANGES[key]) if key in RANGES else WORDS[kind]
+    also = ", or none" if types.NoneType in get_args(key_types()[key]) else ""
+    raise ConfigError(f"{key} = {value!r} is not {WORDS[kind]}; allowed: {allowed}{also}")
+
+
+def parse(key: str, text: str) -> Any:
+    """Read the text after ``KEY=`` as the type of its key.
+
+    Raises
+    ------
+    ConfigError
+        For an unknown key, or text that does not fit its type.
+    """
+    kind, text = require_key(key), text.strip()
+    if types.NoneType in get_args(kind):
+        if text.lower() == "none":
+            return None
+        kind = next(k for k in get_args(kind) if k is not types.NoneType)
+    if get_origin(kind) is tuple:
+        items = [item for item in text.removeprefix("[").removesuffix("]").split(",") if item.strip()]
+        return tuple(_parse_scalar(key, item.strip(), get_args(kind)[0]) for item in items)
+    return _parse_scalar(key, text, kind)
+
+
+def _parse_scalar(key: str, text: str, kind: type) -> Any:
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text.lower()]
+        return kind(text)
+    except (KeyError, ValueError):
+        return _scalar(key, text, kind)  # raises, with the words for this type
