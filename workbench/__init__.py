@@ -1,0 +1,46 @@
+"""Interactive research workbench for Decoupled DiLoCo (arXiv 2604.21428).
+
+Importing it loads no array or plotting library: each name below loads its module at first use.
+
+Examples
+--------
+>>> import workbench as wb
+>>> wb.preset("tiny-4").set(merge="mean").learners
+4
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.config import ConfigError, RunConfig, preset, presets
+    from workbench.replay.exact import replay
+    from workbench.tape import TapeError, open_tape
+
+__version__ = "0.1.0"
+
+__all__ = ["ConfigError", "RunConfig", "TapeError", "__version__", "open_tape", "preset", "presets", "replay"]
+
+_HOMES = {
+    "ConfigError": "workbench.config",
+    "RunConfig": "workbench.config",
+    "TapeError": "workbench.tape",
+    "open_tape": "workbench.tape",
+    "preset": "workbench.config",
+    "presets": "workbench.config",
+    "replay": "workbench.replay.exact",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'workbench' has no attribute {name!r}; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

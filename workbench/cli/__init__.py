@@ -1,0 +1,1 @@
+"""The ``workbench`` command: one file for each verb, loaded when the verb is asked for."""

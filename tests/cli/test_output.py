@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from workbench.cli import output
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1234567, "1,234,567"),
+        (0.123456, "0.1235"),
+        (12345.678, "12,346"),
+        (3.0, "3"),
+        (float("nan"), "none"),
+        (float("inf"), "inf"),
+        (None, "none"),
+        (True, "yes"),
+        (np.int64(12), "12"),
+        (np.float32(0.5), "0.5"),
+        (np.bool_(False), "no"),
+        ("L0", "L0"),
+    ],
+)
+def test_numbers_are_written_for_people(value: object, text: str) -> None:
+    assert output.number(value) == text
+
+
+def test_json_is_standard_whatever_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_json({"a": np.float32(1.5), "b": np.arange(2), "c": float("inf"), "d": (np.bool_(True),), 5: None})
+    assert json.loads(capsys.readouterr().out) == {"a": 1.5, "b": [0, 1], "c": None, "d": [True], "5": None}
+
+
+def test_progress_without_a_terminal_is_a_line_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    with output.progress("merges") as report:
+        for done in range(1, 101):
+            report(done, 100, "x")
+    captured = capsys.readouterr()
+    assert captured.err == "merges 100/100 x\n"
+    assert captured.out == ""

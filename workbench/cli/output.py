@@ -1,0 +1,125 @@
+"""What verbs print: tables for readers, JSON for programs, progress beside either.
+
+Results go to stdout, progress to stderr, so that ``--json`` leaves nothing but JSON on stdout.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+PLAIN_EVERY_S = 5.0
+"""Seconds between two lines of progress where no terminal can redraw one."""
+
+Report = Callable[[int, int, str], None]
+"""Takes (done, total, remark)."""
+
+
+def console() -> Console:
+    """Return a console on the present stdout."""
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+
+
+def print_json(data: Any) -> None:
+    """Print standard JSON: numpy values as numbers and lists, what is not finite as null."""
+    print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def number(value: Any) -> str:
+    """Return a value as people read it: thousands apart, four significant digits, none for NaN."""
+    if hasattr(value, "item"):
+        value = value.item()
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return _decimal(value)
+    return str(value)
+
+
+def _decimal(value: float) -> str:
+    if math.isnan(value):
+        return "none"
+    if value == int(value) and abs(value) < 1e15 if math.isfinite(value) else False:
+        return f"{int(value):,}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if math.isfinite(value) else str(value)
+    return f"{value:.4g}"
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> Table:
+    """Return a table; columns of numbers are set flush right."""
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
+    for index, column in enumerate(columns):
+        numeric = all(not isinstance(row[index], str) for row in rows)
+        drawn.add_column(column, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(number(value) for value in row))
+    return drawn
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Report]:
+    """Show progress on stderr: a bar on a terminal, else a plain line every few seconds."""
+    if sys.stderr.isatty():
+        with _bar() as bar:
+            task = bar.add_task(what, total=None, remark="")
+            yield lambda done, total, remark: bar.update(task, completed=done, total=total, remark=remark)
+    else:
+        yield _plain_lines(what)
+
+
+def _bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TextColumn("{task.completed}/{task.total} {task.fields[remark]}"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+    )
+
+
+def _plain_lines(what: str) -> Report:
+    last = time.monotonic()
+
+    def report(done: int, total: int, remark: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done >= total or now - last >= PLAIN_EVERY_S:
+            last = now
+            print(f"{what} {done}/{total} {remark}".rstrip(), file=sys.stderr, flush=True)
+
+    return report
+
+
+def pairs(title: str, rows: Sequence[tuple[str, Any]]) -> Table:
+    """Return a table of labels and values."""
+    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
+    drawn.add_column(style="dim")
+    drawn.add_column(overflow="fold")
+    for label, value in rows:
+        drawn.add_row(label, number(value))
+    return drawn
