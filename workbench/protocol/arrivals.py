@@ -1,0 +1,213 @@
+"""What comes from learners: records first, then progress, fragments and refusals (PROTOCOL sections 5 and 6)."""
+
+from __future__ import annotations
+
+from workbench.protocol import membership, rounds, updates
+from workbench.protocol.actions import Release
+from workbench.protocol.clocks import ema
+from workbench.protocol.events import Received
+from workbench.protocol.messages import Fragment, Join, LearnerMessage, Metadata, Refused
+from workbench.protocol.records import SYNCER, Kind, Record, process_of
+from workbench.protocol.syncer_core import SyncerCore
+from workbench.protocol.syncer_state import Contribution, Member, PullState, Round, RoundState
+
+
+def received(core: SyncerCore, event: Received) -> None:
+    """Take a learner's message: refuse it whole if it is of another life, else journal and act."""
+    message = event.message
+    if isinstance(message, Join):
+        core.hear(message.clock)
+        membership.joined(core, event.connection, message)
+        return
+    member = core.state.members.get(message.learner)
+    if not _is_present(member, event.connection, message):
+        _refuse(core, event.connection, message)
+        return
+    assert member is not None
+    core.hear(message.clock)
+    member.last_heard = core.now
+    take_records(core, member, message.records)
+    if isinstance(message, Metadata):
+        membership.progressed(core, member, message)
+        if message.leaving and core.state.ending:
+            membership.lose(core, member, "ended")
+    elif isinstance(message, Fragment):
+        _fragment(core, member, message, event)
+    elif isinstance(message, Refused):
+        _refusal(core, member, message)
+
+
+def _is_present(member: Member | None, connection: int, message: LearnerMessage) -> bool:
+    return (
+        member is not None
+        and member.connected
+        and member.connection == connection
+        and not isinstance(message, Join)
+        and member.incarnation == message.incarnation
+    )
+
+
+def _refuse(core: SyncerCore, connection: int, message: LearnerMessage) -> None:
+    """A message of another incarnation or connection counts for nothing, its records neither."""
+    if isinstance(message, Fragment):
+        _drop(core, message, "incarnation")
+    membership.refused_message(core, connection, message.learner)
+
+
+def take_records(core: SyncerCore, member: Member, records: list[Record]) -> None:
+    """Journal what is new, in order and without gaps; duplicates are known by their seq."""
+    new = []
+    known = member.known_seq
+    for record in records:
+        if record.seq == known + 1:
+            new.append(record)
+            known = record.seq
+    if not new:
+        return
+    member.known_seq = known
+    core.append(new)
+    for record in new:
+        if record.kind == Kind.STEP_ENDED:
+            member.last_step = max(member.last_step, record.step)
+        elif record.kind == Kind.UPDATE_FOLDED and member.anew[record.fragment]:
+            if record.detail.get("anew", 0) >= member.anew[record.fragment]:
+                member.anew[record.fragment] = 0
+
+
+def foreign_records(core: SyncerCore, process: int, records: list[Record]) -> None:
+    """Journal records of the supervisor or the evaluator; an exit that the supervisor saw is a loss."""
+    known = core.state.known_seq.get(process, 0)
+    new = []
+    for record in records:
+        if record.seq == known + 1:
+            new.append(record)
+            known = record.seq
+            core.hear(record.clock)
+    core.state.known_seq[process] = known
+    if new:
+        core.append(new)
+    for record in new:
+        if record.kind == Kind.PROCESS_ENDED and record.peer != SYNCER:
+            membership.process_ended(core, record.peer - process_of(0), int(record.value))
+
+
+def _why_unusable(core: SyncerCore, member: Member, round_: Round | None, event: Received) -> str:
+    """The reason for which a fragment cannot enter a merge, empty if it can."""
+    message = event.message
+    assert isinstance(message, Fragment)
+    if round_ is None or round_.p != message.fragment:
+        return "late"
+    pull = round_.pulls.get(member.learner)
+    if member.learner in round_.here or member.learner in round_.guarded:
+        return "duplicate"
+    if round_.state >= RoundState.MERGING:
+        return "pull_limit" if pull is not None and pull.state == PullState.LIMIT else "late"
+    if not event.fits or message.codec != round_.settings.codec:
+        return "shape"
+    if member.quarantined:
+        return "quarantined"
+    if not _base_usable(core, member, message):
+        return "stale"
+    if member.last_step < message.step:
+        return "records"
+    if core.state.book.policy.guard_nonfinite and not event.finite:
+        return "nonfinite"
+    return ""
+
+
+def _base_usable(core: SyncerCore, member: Member, message: Fragment) -> bool:
+    state, p = core.state, message.fragment
+    if state.fixed.anchor == "current":
+        return message.base_version == state.versions[p]
+    behind = state.versions[p] - message.base_version
+    return 0 <= behind <= state.fixed.anchors_kept and message.base_version >= max(member.last_merged[p], 0)
+
+
+def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Received) -> None:
+    round_ = core.state.rounds.get(message.round)
+    _sample_pull(core, member, round_)
+    reason = _why_unusable(core, member, round_, event)
+    if reason:
+        _drop(core, message, reason)
+        _after_drop(core, member, round_, message.fragment, reason)
+        return
+    assert round_ is not None
+    _note_arrival(core, message, Kind.FRAGMENT_ARRIVED, message.codec)
+    rounds.keep(
+        core,
+        round_,
+        member.learner,
+        Contribution(
+            message.base_version, message.step, message.steps, message.tokens, message.digest, message.handle
+        ),
+    )
+
+
+def _after_drop(core: SyncerCore, member: Member, round_: Round | None, p: int, reason: str) -> None:
+    """Not clean for the fragment until newer METADATA; after bad numbers, until it is folded anew."""
+    if reason == "duplicate":
+        return
+    member.blocked[p] = True
+    pull = round_.pulls.get(member.learner) if round_ is not None else None
+    if round_ is not None and pull is not None and pull.state == PullState.OUTSTANDING:
+        pull.state = PullState.DROPPED
+        round_.left_out[member.learner] = reason
+    if reason == "nonfinite":
+        core.state.anew_serial += 1
+        member.anew[p] = core.state.anew_serial
+        if round_ is not None:
+            round_.guarded.append(member.learner)
+        updates.enqueue(core, member, p)
+
+
+def _refusal(core: SyncerCore, member: Member, message: Refused) -> None:
+    round_ = core.state.rounds.get(message.round)
+    _sample_pull(core, member, round_)
+    core.record(
+        Kind.REFUSAL_ARRIVED,
+        cause=(process_of(member.learner), message.origin),
+        peer=process_of(member.learner),
+        round=message.round,
+        fragment=message.fragment,
+        reason=message.reason,
+    )
+    member.blocked[message.fragment] = True
+    pull = round_.pulls.get(member.learner) if round_ is not None else None
+    if round_ is not None and pull is not None and pull.state == PullState.OUTSTANDING:
+        pull.state = PullState.REFUSED
+        round_.left_out[member.learner] = message.reason
+
+
+def _sample_pull(core: SyncerCore, member: Member, round_: Round | None) -> None:
+    """Every answer is a sample, late ones too while their round is known."""
+    pull = round_.pulls.get(member.learner) if round_ is not None else None
+    if pull is not None and pull.incarnation == member.incarnation:
+        member.pull_ema = ema(member.pull_ema, core.now - pull.sent_at)
+
+
+def _drop(core: SyncerCore, message: Fragment, reason: str) -> None:
+    _note_arrival(core, message, Kind.FRAGMENT_DROPPED, reason)
+    if message.handle >= 0:
+        core.out.append(Release(message.handle))
+
+
+def _note_arrival(core: SyncerCore, message: Fragment, kind: Kind, reason: str) -> None:
+    core.record(
+        kind,
+        cause=(process_of(message.learner), message.origin),
+        peer=process_of(message.learner),
+        round=message.round,
+        fragment=message.fragment,
+        base_version=message.base_version,
+        step=message.step,
+        steps=message.steps,
+        tokens=message.tokens,
+        reason=reason,
+        digest=message.digest,
+        detail={
+            "bytes": message.nbytes,
+            "captured_ns": message.captured_ns,
+            "codec": message.codec,
+            "incarnation": message.incarnation,
+        },
+    )

@@ -1,0 +1,138 @@
+"""Inputs of the machines: what happened to a process, in the past tense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from workbench.protocol.messages import Message
+from workbench.protocol.records import Record
+
+
+class Connected(msgspec.Struct, tag="connected", gc=False):
+    """A learner's transport reached the syncer: both channels of ``connection`` are open."""
+
+    connection: int
+
+
+class Disconnected(msgspec.Struct, tag="disconnected", gc=False):
+    """The channels of ``connection`` are gone."""
+
+    connection: int
+
+
+class Received(msgspec.Struct, tag="received", gc=False):
+    """A message came; ``finite`` and ``fits`` are what the driver found in its payload."""
+
+    connection: int
+    message: Message
+    finite: bool = True
+    fits: bool = True
+    norm: float = 0.0
+
+
+class Woken(msgspec.Struct, tag="woken", gc=False):
+    """The time that the machine asked for has come."""
+
+
+class StepEnded(msgspec.Struct, tag="step_ended", gc=False):
+    """An inner step is done."""
+
+    loss: float
+    tokens: int
+    batch: int
+    accumulation: int
+    start_ns: int
+    injected_ns: int = 0
+
+
+class Captured(msgspec.Struct, tag="captured", gc=False):
+    """A host copy of a fragment was encoded for a PULL."""
+
+    round: int
+    fragment: int
+    digest: int
+    nbytes: int
+    handle: int
+
+
+class FaultActed(msgspec.Struct, tag="fault_acted", gc=False):
+    """A fault acted on this learner's numbers or timing."""
+
+    reason: str
+    fragment: int
+    detail: dict[str, Any]
+
+
+class RecordsCame(msgspec.Struct, tag="records_came", gc=False):
+    """Records of the supervisor or the evaluator."""
+
+    process: int
+    records: list[Record]
+
+
+class MergeDone(msgspec.Struct, tag="merge_done", gc=False):
+    """The free slot of a fragment holds the merged version."""
+
+    round: int
+    fragment: int
+    finite: bool
+    digest: int
+    outer_digest: int
+    norm: float
+    norms: list[float]
+    cosines: list[float]
+    digests: list[int]
+
+
+class CommitDone(msgspec.Struct, tag="commit_done", gc=False):
+    """The slot of the merged version is the current one."""
+
+    round: int
+    fragment: int
+    version: int
+
+
+class Handed(msgspec.Struct, tag="handed", gc=False):
+    """The transport took an UPDATE; the next may follow."""
+
+    connection: int
+    fragment: int
+    version: int
+
+
+class SettingsAsked(msgspec.Struct, tag="settings_asked", gc=False):
+    """Somebody asks for other settings."""
+
+    values: dict[str, Any]
+    who: str
+
+
+class QuarantineAsked(msgspec.Struct, tag="quarantine_asked", gc=False):
+    """A learner is to be kept out of the merges, or let in again."""
+
+    learner: int
+    quarantined: bool
+    who: str
+
+
+class StopAsked(msgspec.Struct, tag="stop_asked", gc=False):
+    """Somebody asks for the end of the run."""
+
+    reason: str
+
+
+SyncerInput = (
+    Received
+    | Disconnected
+    | Woken
+    | RecordsCame
+    | MergeDone
+    | CommitDone
+    | Handed
+    | SettingsAsked
+    | QuarantineAsked
+    | StopAsked
+)
+LearnerInput = Connected | Disconnected | Received | Woken | StepEnded | Captured | FaultActed

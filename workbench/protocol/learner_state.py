@@ -1,0 +1,126 @@
+"""What a learner knows: plain data, so that it can be stored, compared, copied and shifted in time."""
+
+from __future__ import annotations
+
+import msgspec
+
+from workbench.protocol.records import Record
+from workbench.protocol.settings import FixedSettings, LearnerSettings
+
+UNSET = -1
+
+
+class PendingUpdate(msgspec.Struct, gc=False):
+    """An UPDATE that lies unfolded."""
+
+    version: int
+    round: int
+    last_merged: int
+    last_merged_step: int
+    anew: int
+    handle: int
+    origin: int
+    clock: tuple[int, ...]
+    acknowledged: bool = False
+
+
+class CapturedCopy(msgspec.Struct, gc=False):
+    """A host copy that went out, with the counters captured with it."""
+
+    round: int
+    step: int
+    base_version: int
+    steps: int
+    tokens: int
+    codec: str
+    cause: tuple[int, int]
+    sent: bool = False
+    decided: bool = False
+
+
+class Published(msgspec.Struct, gc=False):
+    """The counters of the last host copy."""
+
+    n: int
+    c_steps: list[int]
+    c_tokens: list[int]
+
+
+class Outbox(msgspec.Struct):
+    """Records that the journal may not have yet, and how far each channel has carried them."""
+
+    unacked: list[Record] = []
+    acked: int = 0
+    sent: list[int] = msgspec.field(default_factory=lambda: [0, 0])
+    progress_at: int = 0
+
+
+class LearnerState(msgspec.Struct):
+    """Everything that a learner machine is."""
+
+    learner: int
+    process_number: int
+    fixed: FixedSettings
+    settings: LearnerSettings
+    base: list[int]
+    c_steps: list[int]
+    c_tokens: list[int]
+    anew_seen: list[int]
+    published: Published
+    outbox: Outbox
+    revision: int = 0
+    incarnation: int = 0
+    epoch: int = 0
+    seq: int = 0
+    clock: tuple[int, ...] = ()
+    connection: int = UNSET
+    welcomed: bool = False
+    has_state: bool = False
+    healed: bool = False
+    n: int = 0
+    g: int = 0
+    g_seen: int = 0
+    step_ns: int = 0
+    stepping: bool = False
+    waiting_since: int = UNSET
+    waited_ns: int = 0
+    inbox: dict[int, PendingUpdate] = {}
+    captures: dict[int, list[CapturedCopy]] = {}
+    asked: LearnerSettings | None = None
+    asked_revision: int = 0
+    closed: list[int] = []
+    closed_below: int = 0
+    ending: str = ""
+    left: bool = False
+    last_heard: int = 0
+    join_again_at: int = UNSET
+    next_beat: int = 0
+    wake_at: int = UNSET
+
+
+def new_state(learner: int, process_number: int, fixed: FixedSettings, settings: LearnerSettings) -> LearnerState:
+    """State of a process that has seen nothing: base -1 holds nothing that may be merged."""
+    count = fixed.fragments
+    return LearnerState(
+        learner=learner,
+        process_number=process_number,
+        fixed=fixed,
+        settings=settings,
+        base=[-1] * count,
+        c_steps=[0] * count,
+        c_tokens=[0] * count,
+        anew_seen=[0] * count,
+        published=Published(0, [0] * count, [0] * count),
+        outbox=Outbox(),
+    )
+
+
+def shift(state: LearnerState, gap: int) -> None:
+    """Move every time that the learner holds by ``gap``: it was itself stopped for so long."""
+    state.last_heard += gap
+    state.next_beat += gap
+    state.outbox.progress_at += gap
+    if state.join_again_at != UNSET:
+        state.join_again_at += gap
+    if state.waiting_since != UNSET:
+        state.waiting_since += gap

@@ -1,0 +1,176 @@
+"""Settings by class, their revisions, and the fixed numbers of a run (PROTOCOL section 14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from workbench.config import ConfigError, RunConfig
+from workbench.config.validate import CHOICES, RANGES
+
+SECOND = 1_000_000_000
+
+
+class Policy(msgspec.Struct, gc=False):
+    """Acts at once, on waiting rounds too."""
+
+    quorum: int
+    eligibility: str
+    grace: str
+    grace_s: float
+    grace_gamma: float
+    grace_cap_steps: float
+    pull_limit_min_s: float
+    guard_nonfinite: bool
+
+
+class MergeSettings(msgspec.Struct, gc=False, frozen=True):
+    """Acts on rounds opened later."""
+
+    merge: str
+    weights: str
+    outer: str
+    outer_rate: float
+    outer_momentum: float
+    codec: str
+
+
+class LearnerSettings(msgspec.Struct, gc=False):
+    """Acts at each learner's next boundary."""
+
+    fold: str
+    fold_alpha: float
+    lead: int | None
+    rate_scale: float
+    batch: int
+    accumulation: int
+
+
+class FixedSettings(msgspec.Struct, gc=False, frozen=True):
+    """Refused live.  Times in nanoseconds."""
+
+    learners: int
+    rounds: int
+    period: int
+    offsets: tuple[int, ...]
+    overlap: int
+    fold_at: str
+    anchor: str
+    anchors_kept: int
+    heartbeat_ns: int
+    heartbeat_limit_ns: int
+    start_limit_ns: int
+
+    @property
+    def fragments(self) -> int:
+        """P."""
+        return len(self.offsets)
+
+    @property
+    def in_flight_max(self) -> int:
+        """Rounds that may be open at once."""
+        return max(1, self.overlap)
+
+
+POLICY_KEYS = Policy.__struct_fields__
+MERGE_KEYS = MergeSettings.__struct_fields__
+LEARNER_KEYS = ("fold", "fold_alpha", "lead", "inner.rate", "inner.batch", "inner.accumulation")
+"""The vocabulary of live settings; everything else is fixed."""
+
+_LEARNER_FIELD = {"inner.rate": "rate_scale", "inner.batch": "batch", "inner.accumulation": "accumulation"}
+
+
+def policy_of(config: RunConfig) -> Policy:
+    """Policy settings of a configuration."""
+    return Policy(**{key: getattr(config, key) for key in POLICY_KEYS})
+
+
+def merge_settings_of(config: RunConfig) -> MergeSettings:
+    """Arithmetic settings of a configuration."""
+    return MergeSettings(**{key: getattr(config, key) for key in MERGE_KEYS})
+
+
+def learner_settings_of(config: RunConfig) -> LearnerSettings:
+    """Learner settings of a configuration."""
+    return LearnerSettings(
+        config.fold, config.fold_alpha, config.lead, 1.0, config.inner.batch, config.inner.accumulation
+    )
+
+
+def fixed_settings_of(config: RunConfig, offsets: tuple[int, ...]) -> FixedSettings:
+    """Fixed settings of a configuration with the due offsets of its fragments."""
+    return FixedSettings(
+        learners=config.learners,
+        rounds=config.rounds,
+        period=config.period,
+        offsets=offsets,
+        overlap=config.overlap,
+        fold_at=config.fold_at,
+        anchor=config.anchor,
+        anchors_kept=config.anchors_kept,
+        heartbeat_ns=int(config.heartbeat_s * SECOND),
+        heartbeat_limit_ns=int(config.heartbeat_limit_s * SECOND),
+        start_limit_ns=int(config.start_limit_s * SECOND),
+    )
+
+
+class SettingsBook(msgspec.Struct):
+    """The syncer's settings now, with their revision; the rounds in flight hold their own arithmetic."""
+
+    revision: int
+    policy: Policy
+    merge: MergeSettings
+    learner: LearnerSettings
+    base_rate: float
+    outer_since: int = 0
+    """Revision at which the outer optimiser last changed: a fragment whose state is older starts fresh."""
+
+    def apply(self, values: dict[str, Any], fixed: FixedSettings) -> None:
+        """Take a change as the next revision.
+
+        Raises
+        ------
+        ConfigError
+            A key that cannot change live, an unknown key, or a value that is not possible.
+        """
+        for key, value in values.items():
+            check_live(key, value, fixed)
+        merge = {}
+        for key, value in values.items():
+            if key in POLICY_KEYS:
+                setattr(self.policy, key, value)
+            elif key in MERGE_KEYS:
+                merge[key] = value
+            elif key == "inner.rate":
+                self.learner.rate_scale = value / self.base_rate
+            else:
+                setattr(self.learner, _LEARNER_FIELD.get(key, key), value)
+        self.revision += 1
+        if merge:
+            changed = msgspec.structs.replace(self.merge, **merge)
+            if changed.outer != self.merge.outer:
+                self.outer_since = self.revision
+            self.merge = changed
+
+
+def check_live(key: str, value: Any, fixed: FixedSettings) -> None:
+    """Raise `ConfigError` unless ``key`` may become ``value`` while a run goes on."""
+    allowed = (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS)
+    if key not in allowed:
+        raise ConfigError(f"{key} cannot change while a run goes on; live settings: {', '.join(allowed)}")
+    if key in CHOICES and value not in CHOICES[key]:
+        raise ConfigError(f"{key} = {value!r} is unknown; allowed: {', '.join(CHOICES[key])}")
+    if key in RANGES:
+        low, high = RANGES[key]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise ConfigError(f"{key} = {value!r} is out of range; allowed: {low:g} to {high:g}")
+    if key == "quorum" and not 1 <= value <= fixed.learners:
+        raise ConfigError(f"quorum = {value} with {fixed.learners} learners; allowed: 1 to {fixed.learners}")
+    if key == "lead" and value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+        raise ConfigError(f"lead = {value!r} is not possible; allowed: none, or a whole number of steps from 0")
+
+
+def learner_values(settings: LearnerSettings) -> dict[str, Any]:
+    """Learner settings as they travel in WELCOME and CHANGE."""
+    return msgspec.structs.asdict(settings)

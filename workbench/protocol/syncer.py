@@ -1,0 +1,261 @@
+"""The syncer machine: (input, now) in, actions out; no socket, thread, clock or array of its own.
+
+A composition: membership, arrivals, pacer, one round machine per round in flight, updates, settings.
+Drivers call `SyncerMachine.handle` with what happened and do what it returns, in order; they call it
+again with `Woken` at `SyncerMachine.wake_at`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.config import ConfigError
+from workbench.protocol import admission, arrivals, membership, pacer, rounds, updates
+from workbench.protocol.actions import Action, Finish
+from workbench.protocol.events import (
+    CommitDone,
+    Disconnected,
+    Handed,
+    MergeDone,
+    QuarantineAsked,
+    Received,
+    RecordsCame,
+    SettingsAsked,
+    StopAsked,
+    SyncerInput,
+)
+from workbench.protocol.messages import Change, End
+from workbench.protocol.records import Kind, process_of
+from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook, learner_values
+from workbench.protocol.syncer_core import LATE_WAKE_NS, SyncerCore
+from workbench.protocol.syncer_state import NEVER, UNSET, RoundState, SyncerState, shift
+
+
+def new_state(fixed: FixedSettings, book: SettingsBook) -> SyncerState:
+    """State of a syncer that has seen nothing: version 0 of every fragment is the initial weights."""
+    count = fixed.fragments
+    state = SyncerState(
+        fixed=fixed,
+        book=book,
+        members={},
+        versions=[0] * count,
+        version_rounds=[0] * count,
+        merged_at=[NEVER] * count,
+        outer_revision=[0] * count,
+    )
+    state.next_t, state.next_p = pacer.next_round(state, 0)
+    state.closed_below = state.next_t
+    return state
+
+
+class SyncerMachine:
+    """The syncer's protocol.
+
+    Parameters
+    ----------
+    state : SyncerState
+        From `new_state`, or from `restart.restore` after a crash.
+    """
+
+    def __init__(self, state: SyncerState) -> None:
+        self.core = SyncerCore(state)
+
+    @property
+    def state(self) -> SyncerState:
+        """What the machine knows."""
+        return self.core.state
+
+    @property
+    def wake_at(self) -> int:
+        """When the machine wants `Woken` at the latest [ns]."""
+        return self.core.state.wake_at
+
+    def start(
+        self, now: int, reason: str = "new", uncommitted: Sequence[tuple[int, int, int]] = ()
+    ) -> list[Action]:
+        """First actions of a process: recorded as ``new`` or ``restart`` (with `restart.Recovered.uncommitted`)."""
+        core = self._begin(now)
+        state = core.state
+        state.incarnation += 1
+        core.record(Kind.SYNCER_STARTED, reason=reason)
+        if reason == "restart":
+            _note_restart(core, uncommitted)
+        if state.start_until == UNSET:
+            state.start_until = now + state.fixed.start_limit_ns
+        state.next_beat = now + state.fixed.heartbeat_ns
+        return self._settle()
+
+    def handle(self, now: int, event: SyncerInput) -> list[Action]:
+        """Take one input at time ``now`` [ns] and return what is to be done."""
+        core = self._begin(now)
+        state = core.state
+        if state.finished:
+            return []
+        if state.wake_at != UNSET and now > state.wake_at + LATE_WAKE_NS:
+            gap = now - state.wake_at
+            shift(state, gap)
+            core.record(Kind.SELF_STOPPED, value=gap / SECOND)
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            handler(core, event)
+        return self._settle()
+
+    def _begin(self, now: int) -> SyncerCore:
+        core = self.core
+        core.now = now
+        core.out = []
+        return core
+
+    def _settle(self) -> list[Action]:
+        """Let everything that is due by now happen, then say when to be woken."""
+        core = self.core
+        membership.expire(core)
+        membership.beat(core)
+        moving = True
+        while moving:
+            moving = False
+            for round_ in list(core.state.rounds.values()):
+                while round_.t in core.state.rounds and rounds.advance(core, round_):
+                    moving = True
+            moving = pacer.open_rounds(core) or moving
+        _end_when_done(core)
+        core.state.wake_at = _next_wake(core)
+        return core.out
+
+
+def _note_restart(core: SyncerCore, uncommitted: Sequence[tuple[int, int, int]]) -> None:
+    """What the journal shows as merged is committed; what it shows as open starts again."""
+    for t, p, version in uncommitted:
+        core.record(Kind.MERGE_COMMITTED, round=t, fragment=p, version=version, reason="recovered")
+    for round_ in core.state.rounds.values():
+        round_.opened_at = core.now
+        core.record(Kind.ROUND_RESTARTED, round=round_.t, fragment=round_.p, setting=round_.revision)
+
+
+def _end_when_done(core: SyncerCore) -> None:
+    state = core.state
+    if not state.ending and state.merges >= state.fixed.rounds:
+        _start_ending(core, "rounds")
+    if state.ending and not state.finished:
+        connected = any(m.connected for m in state.members.values())
+        if not connected or core.now >= state.ending_until:
+            state.finished = True
+            core.record(Kind.RUN_ENDED, reason=state.ending, value=float(state.merges))
+            core.out.append(Finish(state.ending))
+
+
+def _start_ending(core: SyncerCore, reason: str) -> None:
+    """Tell the learners to leave; rounds in flight are given up."""
+    state = core.state
+    state.ending = reason
+    state.ending_until = core.now + state.fixed.heartbeat_limit_ns
+    for round_ in list(state.rounds.values()):
+        if round_.state != RoundState.COMMITTING:
+            rounds.abort(core, round_, "run_ended")
+    for member in state.members.values():
+        if member.connected:
+            core.send(member, End(member.incarnation, reason, member.known_seq, state.closed_below, state.clock))
+
+
+def _next_wake(core: SyncerCore) -> int:
+    """The earliest time at which something may be due."""
+    state = core.state
+    if state.finished:
+        return UNSET
+    wake = state.next_beat
+    if state.ending:
+        wake = min(wake, state.ending_until)
+    if not state.began and state.start_until > core.now:
+        wake = min(wake, state.start_until)
+    for member in state.members.values():
+        if member.connected:
+            wake = min(wake, member.last_heard + state.fixed.heartbeat_limit_ns)
+            if member.healed and not member.stalled and member.metadata_at != NEVER:
+                wake = min(wake, member.metadata_at + admission.fresh_for_ns(member) + 1)
+    for round_ in state.rounds.values():
+        if round_.state == RoundState.GRACE:
+            wake = min(wake, round_.quorum_at + round_.window_ns)
+        elif round_.state == RoundState.PULLING:
+            wake = min(wake, round_.pull_until)
+    return max(wake, core.now + 1)
+
+
+def _disconnected(core: SyncerCore, event: Disconnected) -> None:
+    membership.disconnected(core, event.connection)
+
+
+def _records_came(core: SyncerCore, event: RecordsCame) -> None:
+    arrivals.foreign_records(core, event.process, event.records)
+
+
+def _handed(core: SyncerCore, event: Handed) -> None:
+    updates.handed(core, event.connection, event.fragment, event.version)
+
+
+def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
+    """Take or refuse a change; policy acts on waiting rounds at once, learners hear of theirs."""
+    state = core.state
+    try:
+        state.book.apply(event.values, state.fixed)
+    except ConfigError as error:
+        core.record(
+            Kind.SETTING_REFUSED, reason=str(error), detail={"values": dict(event.values), "who": event.who}
+        )
+        return
+    origin = core.record(
+        Kind.SETTING_CHANGED,
+        setting=state.book.revision,
+        round=state.next_t,
+        detail={"values": dict(event.values), "who": event.who},
+    )
+    for round_ in state.rounds.values():
+        if round_.state == RoundState.GRACE:
+            round_.window_ns = admission.GRACE[state.book.policy.grace](state)
+    membership.judge_quorum(core)
+    for member in state.members.values():
+        if member.connected:
+            core.send(
+                member,
+                Change(
+                    member.incarnation,
+                    state.book.revision,
+                    learner_values(state.book.learner),
+                    member.known_seq,
+                    state.closed_below,
+                    origin,
+                    state.clock,
+                ),
+            )
+
+
+def _quarantine_asked(core: SyncerCore, event: QuarantineAsked) -> None:
+    member = core.state.members.get(event.learner)
+    if member is None:
+        return
+    member.quarantined = event.quarantined
+    core.record(
+        Kind.SETTING_CHANGED,
+        setting=core.state.book.revision,
+        peer=process_of(event.learner),
+        detail={"values": {"quarantined": event.quarantined}, "who": event.who},
+    )
+    membership.judge_quorum(core)
+
+
+def _stop_asked(core: SyncerCore, event: StopAsked) -> None:
+    if not core.state.ending:
+        _start_ending(core, event.reason)
+
+
+_HANDLERS: dict[type, Any] = {
+    Received: arrivals.received,
+    Disconnected: _disconnected,
+    RecordsCame: _records_came,
+    MergeDone: rounds.merge_done,
+    CommitDone: rounds.commit_done,
+    Handed: _handed,
+    SettingsAsked: _settings_asked,
+    QuarantineAsked: _quarantine_asked,
+    StopAsked: _stop_asked,
+}

@@ -1,0 +1,83 @@
+"""How long things take in virtual time: a pure function of (seed, learner, own step)."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from workbench.config import ConfigError, VirtualConfig
+from workbench.simulate import draws
+
+SECOND = 1_000_000_000
+_STEPS = 1
+_DELAYS = 2
+
+
+class StepTimes:
+    """Durations of inner steps.
+
+    Parameters
+    ----------
+    config : VirtualConfig
+        Model and numbers.
+    seed : int
+        Sub-seed of the run.
+    """
+
+    def __init__(self, config: VirtualConfig, seed: int) -> None:
+        self.config = config
+        self.seed = seed
+        self.trace = read_trace(config.trace) if config.step_model == "trace" else {}
+
+    def step_ns(self, learner: int, n: int) -> int:
+        """Duration of own step ``n`` [ns], injected slow-downs left out."""
+        c = self.config
+        if c.step_model == "trace":
+            mine = self.trace.get(learner) or self.trace[-1]
+            return int(mine[(n - 1) % len(mine)] * SECOND)
+        factor = c.slow[learner] if learner < len(c.slow) else 1.0
+        mean = c.step_s * factor * SECOND
+        if c.step_model == "fixed" or c.jitter == 0.0:
+            return int(mean)
+        z = draws.gaussian(self.seed, _STEPS, learner, n)
+        if c.step_model == "jitter":
+            return int(max(mean * (1.0 + c.jitter * z), 0.05 * mean))
+        sigma = math.sqrt(math.log1p(c.jitter**2))
+        return int(mean * math.exp(sigma * z - 0.5 * sigma**2))
+
+    def delay_ns(self, count: int) -> int:
+        """One-way delay of the ``count``-th message [ns]."""
+        c = self.config
+        if c.delay_jitter == 0.0:
+            return int(c.delay_s * SECOND)
+        z = draws.gaussian(self.seed, _DELAYS, count)
+        return int(max(c.delay_s * (1.0 + c.delay_jitter * z), 0.1 * c.delay_s) * SECOND)
+
+
+def read_trace(path: str) -> dict[int, list[float]]:
+    """Durations [s] by learner from a file; -1 holds those of lines that name no learner.
+
+    Raises
+    ------
+    ConfigError
+        No such file, or a line that is neither ``seconds`` nor ``learner,seconds``.
+    """
+    found: dict[int, list[float]] = {}
+    try:
+        lines = Path(path).read_text().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"virtual.trace = {path!r} cannot be read: {error}") from error
+    for number, line in enumerate(lines, 1):
+        try:
+            parts = line.split(",")
+            learner, seconds = (-1, float(parts[0])) if len(parts) == 1 else (int(parts[0]), float(parts[1]))
+        except (ValueError, IndexError) as error:
+            raise ConfigError(f"{path} line {number}: {line!r} is not 'seconds' or 'learner,seconds'") from error
+        if not seconds > 0.0:
+            raise ConfigError(f"{path} line {number}: a step of {seconds} s; allowed: above 0")
+        found.setdefault(learner, []).append(seconds)
+    if not found:
+        raise ConfigError(f"{path} holds no durations; one number of seconds per line is expected")
+    if -1 not in found:
+        found[-1] = [s for times in found.values() for s in times]
+    return found

@@ -1,0 +1,76 @@
+"""Processes of a virtual run: a machine, and what an operating system knows of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from workbench.protocol import learner as learner_module
+from workbench.protocol import learner_state
+from workbench.protocol import syncer as syncer_module
+from workbench.protocol.actions import StartStep
+from workbench.protocol.clocks import ticked
+from workbench.protocol.records import Kind, Record
+from workbench.protocol.settings import FixedSettings, LearnerSettings
+from workbench.protocol.syncer_state import SyncerState
+
+
+class VirtualProcess:
+    """What learners and the syncer have in common: alive, stopped, and inputs that wait while stopped."""
+
+    __slots__ = ("alive", "machine", "queue", "scheduled_wake", "started", "stops")
+
+    def __init__(self, machine: Any) -> None:
+        self.machine = machine
+        self.alive = True
+        self.started = False
+        self.stops = 0
+        self.queue: deque[Any] = deque()
+        self.scheduled_wake = -1
+
+
+class LearnerProcess(VirtualProcess):
+    """A learner process with the step that it is making."""
+
+    __slots__ = ("injected_ns", "learner", "number", "poison", "slow", "step", "step_end", "step_left", "step_start", "token")
+
+    def __init__(self, learner: int, number: int, fixed: FixedSettings, settings: LearnerSettings) -> None:
+        super().__init__(learner_module.LearnerMachine(learner_state.new_state(learner, number, fixed, settings)))
+        self.learner = learner
+        self.number = number
+        self.step: StartStep | None = None
+        self.step_start = 0
+        self.step_end = 0
+        self.step_left = 0
+        self.injected_ns = 0
+        self.token = 0
+        self.slow = 1.0
+        self.poison: list[str] = []
+
+
+class SyncerProcess(VirtualProcess):
+    """The syncer process; ``life`` tells what belongs to it from what an earlier one had started."""
+
+    __slots__ = ("life",)
+
+    def __init__(self, state: SyncerState, life: int) -> None:
+        super().__init__(syncer_module.SyncerMachine(state))
+        self.life = life
+
+
+class ForeignProcess:
+    """The supervisor or the evaluator: records of its own, kept until the syncer has them."""
+
+    __slots__ = ("clock", "process", "seq", "unsent")
+
+    def __init__(self, process: int) -> None:
+        self.process = process
+        self.seq = 0
+        self.clock: tuple[int, ...] = ()
+        self.unsent: list[Record] = []
+
+    def record(self, now: int, kind: Kind, **columns: Any) -> None:
+        """Make the next record of this process."""
+        self.seq += 1
+        self.clock = ticked(self.clock, self.process, self.seq)
+        self.unsent.append(Record(kind, self.process, 1, self.seq, now, self.clock, **columns))
