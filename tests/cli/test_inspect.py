@@ -26,8 +26,9 @@ def rounds() -> xr.Dataset:
 
 
 @pytest.fixture(autouse=True)
-def analyses(stand_in: Callable[..., None]) -> None:
-    """Stand in for tape and analyses."""
+def analyses(stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand in for tape and analyses, on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
 
     def open_tape(run: Path) -> Path:
         if run.name == "none":

@@ -54,13 +54,13 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if result.failures else 0
 
 
-def tell(seed: int, as_json_text: bool) -> int:
-    """Print the story of one schedule; return 1 if an invariant broke in it."""
+def tell(seed: int, in_json: bool) -> int:
+    """Print the story of one schedule, which ends with the rule that broke, if one did; return 0."""
     from workbench.cli import output
     from workbench.simulate import explorer
 
     story = explorer.run_one(seed)
-    if as_json_text:
+    if in_json:
         output.print_json({"seed": seed, "story": story})
     else:
         print(story)
