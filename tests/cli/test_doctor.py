@@ -26,7 +26,7 @@ def broken(folder: Path) -> Iterator[Finding]:
 def test_it_shows_this_machine(few_checks: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--out", str(tmp_path / "not" / "yet")]) == 0
     out = capsys.readouterr().out
-    names = ["python", "jaxlib", "icechunk", "cores", "memory", "disk", "write speed", "XLA_FLAGS"]
+    names = ["python", "jaxlib", "icechunk", "cores", "memory", "disk", "write speed", "xla_flags", "cpu_features"]
     assert [name for name in names if name not in out] == []
     assert str(tmp_path) in out.replace("\n", "")
     assert list(tmp_path.iterdir()) == []

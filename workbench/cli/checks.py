@@ -160,10 +160,13 @@ def write_speed(folder: Path) -> Iterator[Finding]:
     yield Finding("write speed", f"{speed:.0f} MB/s at {existing(folder)}", note, remedy)
 
 
-def environment(folder: Path) -> Iterator[Finding]:
-    """Variables that change a run's bits; the tape's fingerprint holds them."""
-    for name in ("XLA_FLAGS", "NPROC", "PJRT_NPROC", "JAX_PLATFORMS", "OPENBLAS_CORETYPE"):
-        yield Finding(name, os.environ.get(name, "not set"))
+def fingerprint(folder: Path) -> Iterator[Finding]:
+    """What a run's bits depend on here, as the tape will hold it; the versions stand above."""
+    from workbench.training.environment import fingerprint as entries
+
+    for name, value in entries(device=False).items():
+        if name not in (*PACKAGES, "device_kind"):
+            yield Finding(name, value or "not set")
 
 
 CHECKS: dict[str, Callable[[Path], Iterator[Finding]]] = {
@@ -176,6 +179,6 @@ CHECKS: dict[str, Callable[[Path], Iterator[Finding]]] = {
     "disk": disk,
     "tmpfs": tmpfs,
     "write speed": write_speed,
-    "environment": environment,
+    "fingerprint": fingerprint,
 }
 """All checks by name, in the order in which they are shown."""
