@@ -1,0 +1,1 @@
+"""Pure arithmetic on arrays: fragments, weights, merge rules, outer optimisers, codecs, folds."""

@@ -1,0 +1,46 @@
+"""Radial-directional averaging: lengths and directions are averaged apart."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from workbench.algorithms.aggregators.differences import geometry, scale, shares_of, weighted_sum
+from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
+
+CANCELLED = 1e-6
+"""Length of the mean direction at or below which it counts as none: in floats it never vanishes exactly."""
+
+
+def init(config: Any) -> State:
+    """No memory."""
+    return ()
+
+
+def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tuple[np.ndarray, State, Geometry]:
+    """Delta = (sum w ||v|| / sum w) phi(sum w phi(v)) per tensor, phi(x) = x / ||x||, phi(0) = 0 (arXiv 2604.21428).
+
+    Outer gradients of different learners are nearly orthogonal, so their mean shrinks like 1/sqrt(M); this keeps the
+    norm.  A zero v counts in the mean of the norms.  Where the directions cancel (`CANCELLED`), and for a single
+    contributor, for whom both are the same, the direct average is taken.
+    """
+    anchors, values, weights, low, high, out = inputs
+    squares, dots, average = geometry(anchors, values, weights, low, high, out)
+    merged = average
+    norms = np.sqrt(squares)
+    if len(weights) > 1 and norms.any():
+        shares = shares_of(weights)
+        directions = np.divide(shares, norms, out=np.zeros_like(norms), where=norms > 0)
+        length = float(np.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out)))
+        if length <= CANCELLED:
+            weighted_sum(anchors, values, shares.astype(np.float32), low, high, out)
+        else:
+            radius = math.fsum((shares * norms).tolist()) if np.isfinite(norms).all() else math.nan
+            scale(out, np.float32(radius / length))
+            merged = radius * radius
+    return out, state, Geometry(squares, dots, average, merged)
+
+
+RDA = Aggregator(init=init, apply=apply, elementwise=False, direct_kinds=("embedding",))

@@ -1,0 +1,62 @@
+"""How kernels are compiled: one canonical machine form per rule, the same for every driver (DESIGN section 2).
+
+No fast-math and no BLAS: elementwise IEEE operations in a written order, so the bits depend neither on the vector
+width nor on the number of threads.  Compiled code is cached beside the source, or in the user's cache folder where
+that cannot be written; where neither can, it is compiled anew in each process.  ``NUMBA_CACHE_DIR`` overrides.  A
+kernel's cache is renewed when its own file changes: helpers that it calls belong into the same file, and
+`vector` is the one exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numba import carray, njit, types
+from numba.extending import intrinsic
+
+
+def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function on first use, without the interpreter lock."""
+    try:
+        return njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # numba found no place for the cache
+        return njit(nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+@intrinsic  # type: ignore[arg-type]
+def _pointer(typing_context: Any, address: Any) -> Any:
+    """Address [bytes] as a pointer to float32."""
+    signature = types.CPointer(types.float32)(types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
+
+    return signature, generate
+
+
+@njit(inline="always")
+def vector(address: int, start: int, count: int) -> Any:
+    """Elements ``start`` .. ``start + count`` of the float32 vector at ``address``; for use in kernels.
+
+    Addresses let one compiled kernel serve any number of learners, writable and read-only arrays alike.
+    """
+    return carray(_pointer(address + 4 * start), (count,))  # type: ignore[call-arg]
+
+
+def addresses(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Addresses of contiguous float32 vectors, int64 (vector,); the caller keeps the arrays alive.
+
+    Raises
+    ------
+    ValueError
+        If an array is not a contiguous float32 vector.
+    """
+    for array in arrays:
+        if array.dtype != np.float32 or array.ndim != 1 or not array.flags.c_contiguous:
+            raise ValueError(
+                f"an array of shape {array.shape} and type {array.dtype} came; expected a contiguous float32 vector "
+                "(numpy.ascontiguousarray(x, numpy.float32).reshape(-1))"
+            )
+    return np.array([array.ctypes.data for array in arrays], np.int64)

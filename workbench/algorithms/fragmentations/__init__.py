@@ -1,0 +1,1 @@
+"""Fragmentation rules, one file each; `workbench.algorithms.fragments.FRAGMENTATIONS` names them."""
