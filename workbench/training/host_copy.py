@@ -1,0 +1,106 @@
+"""Host copy of the fragments: written by the training thread, read by the network thread, neither waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+NO_STEP = -1
+
+
+@dataclass
+class _Buffer:
+    """One of the two copies of a fragment; ``generation`` is negative while it is being written."""
+
+    values: np.ndarray
+    step: int = NO_STEP
+    generation: int = 0
+
+
+@dataclass
+class _Fragment:
+    buffers: tuple[_Buffer, _Buffer]
+    generation: int = field(default=0)
+
+
+class HostCopy:
+    """Two buffers per fragment with a generation number and the own step that they hold (PROTOCOL section 5).
+
+    The writer fills the older buffer and then makes it the current one.  A reader copies a buffer and looks at its
+    generation again: if the writer has come round to it meanwhile, it reads anew.
+
+    Parameters
+    ----------
+    sizes : list of int
+        Elements of each fragment.
+    """
+
+    def __init__(self, sizes: list[int]) -> None:
+        self._fragments = [
+            _Fragment((_Buffer(np.zeros(size, np.float32)), _Buffer(np.zeros(size, np.float32)))) for size in sizes
+        ]
+
+    def generation(self, fragment: int) -> int:
+        """How often a fragment has been published."""
+        return self._fragments[fragment].generation
+
+    def begin(self, fragment: int) -> np.ndarray:
+        """Buffer (size,) to fill; it stays invisible until `commit`."""
+        buffer = self._back(fragment)
+        buffer.generation = -1
+        return buffer.values
+
+    def commit(self, fragment: int, step: int, *, supersede: bool = False) -> None:
+        """Make the filled buffer the current one.
+
+        Parameters
+        ----------
+        fragment : int
+        step : int
+            Own step n after which the fragment was like this.
+        supersede : bool
+            Nobody may read the other buffer any more: it rests on a base that has been replaced.
+        """
+        holder = self._fragments[fragment]
+        buffer, front = self._back(fragment), self._front(fragment)
+        buffer.step = step
+        buffer.generation = holder.generation + 1
+        holder.generation += 1
+        if supersede:
+            front.step = NO_STEP
+
+    def read(self, fragment: int, step: int) -> np.ndarray:
+        """Copy (size,) of a fragment as it was after own step ``step``.
+
+        The current buffer is looked at first, then the one before it, so that a reader who asks with the counters
+        of a step ago gets what belongs to them.
+
+        Raises
+        ------
+        LookupError
+            Neither buffer holds that step.
+        """
+        while True:
+            for buffer in (self._front(fragment), self._back(fragment)):
+                generation = buffer.generation
+                if buffer.step != step or generation < 0:
+                    continue
+                values = buffer.values.copy()
+                if buffer.generation == generation:
+                    return values
+                break  # overtaken while copying: look again
+            else:
+                held = self._front(fragment).step
+                raise LookupError(
+                    f"fragment {fragment} is published as of own step {held}, not {step}; "
+                    "publish after every step and capture with the step of the last publication"
+                )
+
+    def _front(self, fragment: int) -> _Buffer:
+        holder = self._fragments[fragment]
+        return holder.buffers[holder.generation % 2]
+
+    def _back(self, fragment: int) -> _Buffer:
+        holder = self._fragments[fragment]
+        return holder.buffers[(holder.generation + 1) % 2]

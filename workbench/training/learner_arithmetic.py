@@ -1,0 +1,281 @@
+"""Arithmetic of one learner: what its state machine asks for, in arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from workbench.algorithms.codecs import CODECS
+from workbench.algorithms.digest import digest
+from workbench.algorithms.folds import FOLDS
+from workbench.algorithms.fragments import Fragmentation
+from workbench.config import RunConfig
+from workbench.models.functional import Parameters
+from workbench.training.flat import flatten, tensors_of
+from workbench.training.host_copy import HostCopy
+from workbench.training.program import TrainingProgram
+
+Transform = Callable[[np.ndarray], np.ndarray]
+"""From the values (size,) of a fragment to those that are sent instead."""
+
+
+class StepResult(NamedTuple):
+    """What one inner step did.
+
+    Attributes
+    ----------
+    loss : float
+        Before the step, mean over its batch [nats per byte].
+    tokens : int
+        Bytes that were predicted.
+    batch, accumulation : int
+        Sequences in a micro-batch, micro-batches.
+    """
+
+    loss: float
+    tokens: int
+    batch: int
+    accumulation: int
+
+
+class Captured(NamedTuple):
+    """A contribution as it leaves the learner.
+
+    Attributes
+    ----------
+    payload : object
+        What the codec made of the fragment.
+    digest : int
+        xxh3-64 of the payload's bytes.
+    nbytes : int
+        Bytes of the payload.
+    finite : bool
+        Whether every value that was coded is finite.
+    """
+
+    payload: Any
+    digest: int
+    nbytes: int
+    finite: bool
+
+
+class LearnerArithmetic:
+    """Parameters, moments, host copy and captured copies of one learner.
+
+    The training thread calls everything but `capture` and `release`, which the network thread may call at any
+    moment, in the middle of a step too.  Moments are kept across folds.
+
+    Parameters
+    ----------
+    config : RunConfig
+    learner : int
+        Id, 0-based: it decides the batches.
+    program : TrainingProgram
+        Shared by all learners of a process.
+    fragmentation : Fragmentation
+
+    Attributes
+    ----------
+    base_versions : list of int
+        Version of each fragment last folded from the syncer, -1 for none.
+    """
+
+    def __init__(self, config: RunConfig, learner: int, program: TrainingProgram, fragmentation: Fragmentation) -> None:
+        self.config = config
+        self.learner = learner
+        self._program = program
+        self._layouts = [fragmentation.layout(p) for p in range(config.fragments)]
+        self._host = HostCopy([layout.size for layout in self._layouts])
+        self._parameters: Parameters = {}
+        self._state: Any = None
+        self._rate = config.inner.rate
+        self._n = 0
+        self._bases: list[np.ndarray | None] = [None] * config.fragments
+        self.base_versions = [-1] * config.fragments
+        self._captured: list[dict[int, np.ndarray]] = [{} for _ in self._layouts]
+
+    def load(self, flat_fragments: list[np.ndarray]) -> None:
+        """Set all parameters, with fresh moments; no fragment has a base after this.
+
+        Parameters
+        ----------
+        flat_fragments : list of arrays (size,), float32
+            One per fragment; copied.
+        """
+        for p, flat in enumerate(flat_fragments):
+            self.adopt(p, flat)
+        self._parameters = dict(sorted(self._parameters.items()))
+        self.reset_moments()
+
+    def adopt(self, p: int, flat: np.ndarray) -> None:
+        """Take fragment p (size,) from a peer or a snapshot: it has no base until the syncer's own is folded."""
+        self._parameters |= tensors_of(flat, self._layouts[p])
+        self._bases[p] = None
+        self.base_versions[p] = -1
+        self._captured[p].clear()
+
+    def reset_moments(self) -> None:
+        """Forget the inner optimiser's moments."""
+        self._state = self._program.fresh_state(self._parameters)
+
+    def moments(self) -> list[np.ndarray]:
+        """Inner optimiser's state: its leaves, in an order that depends on model and optimiser alone; read-only."""
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(self._state)]
+
+    def load_moments(self, leaves: list[np.ndarray]) -> None:
+        """Set the inner optimiser's state to what `moments` gave, here or at a peer; copied.
+
+        Raises
+        ------
+        ValueError
+            The leaves are those of another model or optimiser.
+        """
+        expected, structure = jax.tree.flatten(self._program.fresh_state(self._parameters))
+        have, want = [(leaf.shape, leaf.dtype) for leaf in leaves], [(leaf.shape, leaf.dtype) for leaf in expected]
+        if have != want:
+            raise ValueError(
+                f"moments with {len(have)} arrays came; expected {len(want)} with the shapes of "
+                f"inner.optimizer = {self.config.inner.optimizer!r} and this model"
+            )
+        self._state = jax.tree.unflatten(structure, [jnp.array(leaf, copy=True) for leaf in leaves])
+
+    def set_inner(self, rate: float) -> None:
+        """Set the peak learning rate; the schedule's share of it stays."""
+        self._rate = rate
+
+    def step(
+        self, n: int, g: int, rate_scale: float = 1.0, batch: int | None = None, accumulation: int | None = None
+    ) -> StepResult:
+        """Make one inner step.
+
+        Parameters
+        ----------
+        n : int
+            Own step that is being made (1 for the first): which batch.
+        g : int
+            Global step: where on the schedule.
+        rate_scale : float
+            Factor on the learning rate.
+        batch, accumulation : int, optional
+            Sequences in a micro-batch and micro-batches, if not those of the configuration; another shape is
+            compiled when it first comes.
+        """
+        inner = self.config.inner
+        sequences, micro = batch or inner.batch, accumulation or inner.accumulation
+        drawn = self._program.batch(self.learner, n, sequences, micro)
+        rate = np.float32(self._rate * self._program.rate_factor(g) * rate_scale)
+        self._parameters, self._state, loss = self._program.step(self._parameters, self._state, drawn, rate)
+        self._n = n
+        return StepResult(float(loss), micro * sequences * self.config.model.context, sequences, micro)
+
+    def publish(self) -> None:
+        """Copy all fragments, as they are after the last step, to the host copy."""
+        for p in range(len(self._layouts)):
+            self._publish(p, supersede=False)
+
+    def publish_fragment(self, p: int) -> None:
+        """Copy fragment p to the host copy; copies of it that are older can no longer be captured."""
+        self._publish(p, supersede=True)
+
+    def capture(self, p: int, n: int, codec: str, transform: Transform | None = None) -> Captured:
+        """Code the published copy of a fragment and keep it for a delay-corrected fold.
+
+        Parameters
+        ----------
+        p : int
+        n : int
+            Own step after which the copy was published.
+        codec : str
+            Member of `workbench.algorithms.codecs.CODECS`.
+        transform : function, optional
+            Numeric fault on the outgoing values, after the copy is kept and before the codec.
+
+        Raises
+        ------
+        LookupError
+            Nothing published as of that step, or no base to take the difference to.
+        """
+        values = self._host.read(p, n)
+        self._captured[p][n] = values
+        if transform is not None:
+            values = transform(values)
+        return self._coded(p, values, codec)
+
+    def release(self, p: int, upto_n: int) -> None:
+        """Drop the copies of fragment p that were captured after own step ``upto_n`` or an earlier one."""
+        for n in list(self._captured[p]):
+            if n <= upto_n:
+                self.forget(p, n)
+
+    def forget(self, p: int, n: int) -> None:
+        """Drop the copy of fragment p that was captured after own step n, if it is kept."""
+        self._captured[p].pop(n, None)
+
+    def fold(
+        self, p: int, theta: np.ndarray, version: int, rule: str, alpha: float, reference_step: int | None
+    ) -> None:
+        """Absorb the syncer's fragment, remember it as the base of p, and renew the host copy of p.
+
+        Parameters
+        ----------
+        p : int
+        theta : array (size,), float32
+            Copied.
+        version : int
+            Version of p that ``theta`` is.
+        rule : str
+            Member of `workbench.algorithms.folds.FOLDS`.
+        alpha : float
+            Share of the learner's own parameters that a blend keeps.
+        reference_step : int or None
+            Own step n of the captured copy that a delay-corrected fold counts from; None: the base, or, if
+            the syncer's fragment was never folded before, the parameters as they are.
+
+        Raises
+        ------
+        LookupError
+            No copy was captured after that step, or it has been released.
+        """
+        layout = self._layouts[p]
+        now = flatten(self._parameters, layout)
+        folded = FOLDS[rule](now, theta, self._reference(p, now, reference_step), alpha)
+        self._parameters |= tensors_of(folded, layout)
+        self._bases[p] = np.array(theta, dtype=np.float32)
+        self.base_versions[p] = version
+        self.publish_fragment(p)
+
+    def weights(self) -> list[np.ndarray]:
+        """Parameters as flat float32 (size,) per fragment, copied."""
+        return [flatten(self._parameters, layout) for layout in self._layouts]
+
+    def digest(self) -> int:
+        """xxh3-64 of all parameters in the order of the fragments."""
+        return digest(np.concatenate(self.weights()))
+
+    def evaluate(self) -> float:
+        """Validation loss of the parameters as they are [nats per byte]."""
+        return self._program.evaluate(self.weights())
+
+    def _publish(self, p: int, *, supersede: bool) -> None:
+        flatten(self._parameters, self._layouts[p], out=self._host.begin(p))
+        self._host.commit(p, self._n, supersede=supersede)
+
+    def _reference(self, p: int, now: np.ndarray, step: int | None) -> np.ndarray:
+        if step is not None:
+            captured = self._captured[p].get(step)
+            if captured is None:
+                raise LookupError(
+                    f"no copy of fragment {p} captured after own step {step} is kept; kept are those of steps "
+                    f"{sorted(self._captured[p])}; release copies only when their contribution is settled"
+                )
+            return captured
+        base = self._bases[p]
+        return now if base is None else base
+
+    def _coded(self, p: int, values: np.ndarray, codec: str) -> Captured:
+        payload = CODECS[codec].encode(values, self._bases[p])
+        return Captured(payload, digest(payload), payload.nbytes, bool(np.isfinite(values).all()))
