@@ -1,0 +1,215 @@
+"""The journal: whole frames or nothing, one writer, room or a clear refusal."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.tape.examples import run_records
+from tests.tape.strategies import journals
+from workbench.protocol.records import Kind, Record
+from workbench.tape import Input, JournalWriter, StorageFull, TapeError, open_tape, read_header, read_journal
+from workbench.tape.frames import HEAD
+
+HEADER = {"run_id": "r", "seeds": {"data": 3}, "manifest": [["w", [2, 3]]]}
+
+
+def step(seq: int, **fields: Any) -> Record:
+    return Record(Kind.STEP_ENDED, process=3, incarnation=0, seq=seq, time_ns=seq, **fields)
+
+
+def journal_of(path: Path, *batches: list[Record | Input]) -> list[int]:
+    """Write a journal; return its length after each append."""
+    with JournalWriter(path, HEADER) as journal:
+        return [journal.offset, *(journal.append(batch) for batch in batches)]
+
+
+@settings(max_examples=30)
+@given(journals())
+def test_records_come_back(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> None:
+    path = tmp_path_factory.mktemp("j") / "journal"
+    journal_of(path, list(records))
+    contents = read_journal(path)
+    assert contents.records == records and contents.dropped_bytes == 0
+    assert contents.header["seeds"] == {"data": 3}
+
+
+def test_inputs_keep_their_place(tmp_path: Path) -> None:
+    first, second = Input(3, 0, 5, b"a"), Input(0, 1, 6, b"\xff" * 100)
+    journal_of(tmp_path / "journal", [step(1), first, step(2), step(3), second], [step(4)])
+    contents = read_journal(tmp_path / "journal")
+    assert contents.inputs == [first, second] and contents.positions == [1, 3]
+    assert [r.seq for r in contents.records] == [1, 2, 3, 4]
+
+
+def test_torn_tail_is_cut_at_every_byte_of_the_last_frame(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    _, whole, end = journal_of(path, [step(1), step(2)], [step(3, reason="a last frame of well over thirty bytes")])
+    data = path.read_bytes()
+    assert end - whole > 30
+    for cut in range(1, end - whole + 1):
+        path.write_bytes(data[: end - cut])
+        contents = read_journal(path)
+        assert [r.seq for r in contents.records] == [1, 2]
+        assert contents.offset == whole and contents.dropped_bytes == end - whole - cut
+
+
+def test_an_altered_byte_anywhere_in_the_last_frame_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    _, whole, end = journal_of(path, [step(1)], [step(2)])
+    data = path.read_bytes()
+    for at in range(whole, end):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
+        contents = read_journal(path)
+        padding = 5 <= at - whole < 8
+        assert [r.seq for r in contents.records] == ([1, 2] if padding else [1])
+
+
+def test_an_absurd_length_allocates_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    _, end = journal_of(path, [step(1)])
+    with path.open("ab") as file:
+        file.write(HEAD.pack(2**32 - 1, 2, b"\0\0\0", 0) + b"x" * 50)
+    contents = read_journal(path)
+    assert contents.offset == end and contents.dropped_bytes == HEAD.size + 50
+    path.write_bytes(HEAD.pack(2**32 - 1, 1, b"\0\0\0", 0))
+    with pytest.raises(TapeError, match="no journal of this workbench"):
+        read_journal(path)
+
+
+def test_writer_continues_behind_a_torn_tail_and_keeps_what_it_cuts(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    _, whole, end = journal_of(path, [step(1)], [step(2)])
+    os.truncate(path, end - 3)
+    with JournalWriter(path, HEADER) as journal:
+        assert journal.dropped_bytes == end - 3 - whole
+        journal.append([step(7)])
+    assert [r.seq for r in read_journal(path).records] == [1, 7]
+    assert (tmp_path / f"journal.cut-{whole}").stat().st_size == end - 3 - whole
+
+
+def test_tailing_sees_each_record_once(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    records = run_records(rounds=6)
+    with JournalWriter(path, HEADER) as journal:
+        seen: list[Record] = []
+        offset = 0
+        for record in records:
+            journal.append([record])
+            contents = read_journal(path, offset)
+            seen, offset = seen + contents.records, contents.offset
+    assert seen == records
+
+
+def test_reading_in_slices(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    big: list[Record | Input] = [step(3, reason="y" * 5000)]
+    journal_of(path, [step(1)], [step(2)], big, [step(4)])
+    seqs, offset = [], 0
+    for _ in range(10):
+        contents = read_journal(path, offset, limit_bytes=200)
+        seqs += [r.seq for r in contents.records]
+        offset = contents.offset
+    assert seqs == [1, 2, 3, 4] and contents.dropped_bytes == 0
+
+
+def test_mode_and_second_writer(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    with JournalWriter(path, HEADER):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with pytest.raises(TapeError, match=f"process {os.getpid()};"):
+            JournalWriter(path, HEADER)
+    JournalWriter(path, HEADER).close()
+    with pytest.raises(TapeError, match="run 'r', not of 'other'"):
+        JournalWriter(path, {"run_id": "other"})
+
+
+def test_a_full_disk_leaves_whole_frames_and_a_usable_writer(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with JournalWriter(path, HEADER) as journal:
+        whole = journal.append([step(1)])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 40, hard))
+        try:
+            for _ in range(2):
+                with pytest.raises(StorageFull, match="free space and append again"):
+                    journal.append([step(2, reason="z" * 100)])
+                assert path.stat().st_size == whole == journal.offset
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        journal.append([step(3)])
+    assert [r.seq for r in read_journal(path).records] == [1, 3]
+
+
+def test_an_error_of_the_disk_is_storage_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(fd: int, data: bytes, offset: int) -> int:
+        raise OSError(28, "No space left on device")
+
+    with JournalWriter(tmp_path / "journal", HEADER) as journal:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full)
+            with pytest.raises(StorageFull, match="No space left"):
+                journal.append([step(1)])
+        journal.append([step(2)])
+    assert [r.seq for r in read_journal(tmp_path / "journal").records] == [2]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"tokens": 2**63},
+        {"digest": -1},
+        {"peer": 2**31},
+        {"step": 1.5},
+        {"clock": (2**64,)},
+        {"clock": (1,) * 5000},
+        {"reason": 3},
+        {"detail": {1: 2}},
+        {"detail": {"x": object()}},
+        {"detail": {"x": 2**70}},
+        {"cause": (1, 2**63)},
+    ],
+)
+def test_a_record_that_no_column_holds_is_refused_whole(tmp_path: Path, fields: dict[str, Any]) -> None:
+    with JournalWriter(tmp_path / "journal", HEADER) as journal:
+        with pytest.raises(TapeError):
+            journal.append([step(1), step(2, **fields)])
+        journal.append([step(3)])
+    assert [r.seq for r in read_journal(tmp_path / "journal").records] == [3]
+
+
+def test_numpy_numbers_are_taken(tmp_path: Path) -> None:
+    with JournalWriter(tmp_path / "journal", HEADER) as journal:
+        journal.append(
+            [step(1, tokens=np.int64(5), value=np.float32(0.5), detail={"a": np.arange(2), "b": np.uint64(3)})]
+        )
+    record = read_journal(tmp_path / "journal").records[0]
+    assert (record.tokens, record.value, record.detail) == (5, 0.5, {"a": [0, 1], "b": 3})
+
+
+@pytest.mark.parametrize("data", [b"", b"short", b"\0" * 100, b"{'a': 1}" * 30])
+def test_what_is_no_journal_is_refused_in_one_line(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "journal"
+    path.write_bytes(data)
+    for attempt in (read_journal, read_header):
+        with pytest.raises(TapeError, match="no journal of this workbench") as caught:
+            attempt(path)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(TapeError, match="cannot be read"):
+        read_journal(tmp_path / "missing")
+    with pytest.raises(TapeError, match="was cut"):
+        journal_of(tmp_path / "real", [step(1)])
+        read_journal(tmp_path / "real", offset=10**6)
+
+
+def test_a_run_without_records_has_a_tape(tmp_path: Path) -> None:
+    JournalWriter(tmp_path / "journal", HEADER).close()
+    tree = open_tape(tmp_path)
+    assert tree.attrs["run_id"] == "r" and tree.wb.records() == [] and tree.wb.inputs() == []

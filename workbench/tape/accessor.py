@@ -1,0 +1,164 @@
+"""``tree.wb``: cheap navigation of a tape, and the door to its analyses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from workbench.protocol.records import Kind, Record
+from workbench.tape import restore
+from workbench.tape.errors import TapeError
+from workbench.tape.frames import Input
+
+ANALYSES = ("workbench.tape.ledger", "workbench.analysis")
+"""Modules whose public functions (``__all__``) of a tape are methods of ``tree.wb``; imported on use."""
+
+KindLike = Kind | int | str
+
+
+@xr.register_datatree_accessor("wb")  # type: ignore[no-untyped-call]
+class TapeAccessor:
+    """Navigation of a tape.
+
+    A name that is no method here is looked up among the public functions of the analysis modules and
+    called with the tree: ``tree.wb.staleness()``.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+        What `open_tape` returned.
+
+    Raises
+    ------
+    TapeError
+        When the tree is no tape.
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        if tree.attrs.get("format") != "workbench-tape":
+            raise TapeError("this tree is no tape: open one with open_tape(PATH)")
+        self._tree = tree
+
+    @property
+    def labels(self) -> list[str]:
+        """Label of each process, by number: syncer, supervisor, evaluator, L0, …"""
+        return [str(label) for label in self._tree["processes"].dataset["label"].values]
+
+    @property
+    def learners(self) -> list[int]:
+        """Ids of the learners, ascending."""
+        return [m for m in self._tree["processes"].dataset["learner"].values.tolist() if m >= 0]
+
+    @property
+    def words(self) -> list[str]:
+        """Texts that the codes of ``reason`` and ``codec`` stand for."""
+        return list(self._tree.attrs["words"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether the run has ended and its tape is complete."""
+        return bool(self._tree.attrs["closed"])
+
+    def events(self, kind: KindLike | Iterable[KindLike] | None = None) -> xr.Dataset:
+        """Events, of some kinds only if asked; ``event`` keeps the index in the whole tape.
+
+        Parameters
+        ----------
+        kind : Kind, int or str, or several, optional
+            For example ``Kind.MERGED``, ``"merged"``.
+        """
+        events = self._tree["events"].dataset
+        numbers = np.arange(events.sizes["event"])
+        if kind is not None:
+            wanted = [kind] if isinstance(kind, int | str) else list(kind)
+            numbers = np.flatnonzero(np.isin(events["kind"].values, [_kind(k) for k in wanted]))
+            events = events.isel(event=numbers)
+        return events.assign_coords(event=numbers)
+
+    def reasons(self, dataset: xr.Dataset | xr.DataArray | None = None) -> np.ndarray[Any, Any]:
+        """Reasons as texts: of all events, or of the codes in ``dataset`` (its ``reason`` if it has one)."""
+        codes = self._tree["events"].dataset["reason"] if dataset is None else dataset
+        if isinstance(codes, xr.Dataset):
+            codes = codes["reason"]
+        table = np.array([*self.words, ""], object)  # code -1, a text outside the vocabulary, is the last
+        return np.asarray(table[codes.values])
+
+    def merge_learner(self) -> xr.Dataset:
+        """Dense views of the contributions: (merge x learner).
+
+        Returns
+        -------
+        xarray.Dataset
+            ``included`` (bool), ``weight``, ``c_steps``, ``c_tokens``, ``base_version``, ``step``,
+            ``norm``, ``cosine``, ``captured_ns``, ``arrival_ns``; NaN (floats) or -1 (whole numbers)
+            where a learner is not in a merge.
+        """
+        merges, rows = self._tree["merges"].dataset, self._tree["contributions"].dataset
+        merge, learner = rows["merge"].values, rows["learner"].values
+        inside = merge >= 0
+        shape = (merges.sizes["merge"], max(len(self.learners), int(learner[inside].max(initial=-1)) + 1))
+        data: dict[str, Any] = {"included": (("merge", "learner"), merges["included"].values.astype(bool), {})}
+        for name in _DENSE:
+            column = rows[name]
+            fill = np.nan if column.dtype.kind == "f" else -1
+            dense = np.full(shape, fill, column.dtype)
+            dense[merge[inside], learner[inside]] = column.values[inside]
+            data[name] = (("merge", "learner"), dense, column.attrs)
+        coords = {name: ("merge", merges[name].values) for name in ("round", "fragment", "version")}
+        labels = [f"L{m}" for m in range(shape[1])]
+        return xr.Dataset(data, coords={**coords, "learner": np.arange(shape[1]), "label": ("learner", labels)})
+
+    def records(self) -> list[Record]:
+        """All records in journal order, equal to those that were journaled."""
+        return restore.records(self._tree)
+
+    def inputs(self) -> list[Input]:
+        """All recorded inputs of the machines, in journal order."""
+        return restore.inputs(self._tree)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = _analyses().get(name)
+        if found is None:
+            raise AttributeError(f"a tape has no {name!r}; it has {', '.join(sorted(self.__dir__()))}")
+        return partial(found, self._tree)
+
+    def __dir__(self) -> list[str]:
+        own = [name for name in vars(type(self)) if not name.startswith("_")]
+        return [*own, *_analyses()]
+
+
+_DENSE = ("weight", "c_steps", "c_tokens", "base_version", "step", "norm", "cosine", "captured_ns", "arrival_ns")
+
+
+def _kind(kind: KindLike) -> int:
+    if isinstance(kind, int):
+        return int(kind)
+    try:
+        return int(Kind[kind.upper()])
+    except KeyError:
+        known = ", ".join(k.name.lower() for k in Kind)
+        raise TapeError(f"no kind of event is called {kind!r}; there are {known}") from None
+
+
+def _analyses() -> dict[str, Callable[..., Any]]:
+    """Public functions of the analysis modules that are installed."""
+    found: dict[str, Callable[..., Any]] = {}
+    for module_name in ANALYSES:
+        try:
+            module = import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not module_name.startswith(error.name):
+                raise
+            continue
+        for name in getattr(module, "__all__", ()):
+            value = getattr(module, name)
+            if callable(value) and not isinstance(value, type):
+                found.setdefault(name, value)
+    return found

@@ -1,0 +1,191 @@
+"""Opening a tape: checked before anything large is read, lazy, every failure one `TapeError`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+import zarr
+from xarray.backends import BackendArray
+from xarray.core import indexing
+
+from workbench.tape import store
+from workbench.tape.errors import TapeError, reading
+from workbench.tape.lock import held
+from workbench.tape.metadata import check_root
+from workbench.tape.recorder import Recorder
+from workbench.tape.run_folder import RunFolder
+from workbench.tape.schema import GROUPS, Group, Variable
+
+EAGER_BYTES = 64 << 20
+"""A tape that still grows is read at once up to this size, so that compaction cannot pull it away."""
+CHUNK_BYTES_MAX = 1 << 30
+UNCHECKED_BYTES = 16 << 20
+"""Arrays up to this size are not asked whether the store holds all their chunks."""
+_TRIES = 3
+
+
+def open_tape(path: str | Path) -> xr.DataTree:
+    """Open a tape, while its run goes on and after.
+
+    A run that crashed is completed first: what its journal has beyond the tape is drained into it (in
+    memory where the folder cannot be written).  While a run goes on the tape reaches to the recorder's
+    last commit.
+
+    Parameters
+    ----------
+    path : path
+        A run folder, or a tape's own folder.
+
+    Returns
+    -------
+    xarray.DataTree
+        Groups of DESIGN section 3; ``tree.wb`` navigates.
+
+    Raises
+    ------
+    TapeError
+        For a folder without a tape, a store of something else, a newer schema or a damaged tape.
+
+    Examples
+    --------
+    >>> open_tape("/no/such/run")
+    Traceback (most recent call last):
+    ...
+    workbench.tape.errors.TapeError: /no/such/run holds no tape: there is no such folder; give a run folder or ...
+    """
+    path = Path(path)
+    folder = RunFolder(path)
+    if folder.journal.exists() and not store.is_repository(path):
+        return _open_run(folder)
+    inner = folder.tape if folder.tape.is_dir() else path
+    return _tree(store.open_repository(inner), inner)
+
+
+def _open_run(folder: RunFolder) -> xr.DataTree:
+    """Open the tape of a run folder, completed from its journal if nobody writes it."""
+    for attempt in range(_TRIES):
+        try:
+            return _opened(folder)
+        except TapeError:
+            # the recorder may have compacted, or begun, between two of our reads
+            if attempt == _TRIES - 1 or not held(folder.tape_lock):
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _opened(folder: RunFolder) -> xr.DataTree:
+    written = held(folder.journal_lock) or held(folder.tape_lock)
+    if not written and _behind(folder):
+        if not _writable(folder):
+            recorder = Recorder(folder, in_memory=True)
+            recorder.drain()
+            return _tree(recorder.repository, folder.path)
+        _complete(folder)
+    return _tree(store.open_repository(folder.tape), folder.tape)
+
+
+def _behind(folder: RunFolder) -> bool:
+    """Whether the journal has bytes that the tape lacks."""
+    if not folder.tape.exists():
+        return True
+    attrs = store.root_attributes(store.open_repository(folder.tape), folder.tape)
+    return int(check_root(attrs, folder.tape)["journal_offset"]) < folder.journal.stat().st_size
+
+
+def _writable(folder: RunFolder) -> bool:
+    paths = [folder.path, *(path for path in (folder.tape, folder.tape_lock) if path.exists())]
+    return all(os.access(path, os.W_OK) for path in paths)
+
+
+def _complete(folder: RunFolder) -> None:
+    """Drain what a crashed run left in its journal; the run's tape is not marked closed."""
+    recorder = Recorder(folder)
+    try:
+        recorder.drain()
+    finally:
+        recorder.release()
+
+
+def _tree(repository: Any, path: Path) -> xr.DataTree:
+    with reading(path):
+        root = zarr.open_group(store.read_store(repository), mode="r")
+        attrs = check_root(dict(root.attrs), path)
+        members = dict(root.members(max_depth=1))
+        arrays = _checked_arrays(members, attrs["rows"], path)
+        eager = not attrs["closed"] and sum(array.nbytes for array in arrays.values()) <= EAGER_BYTES
+        data = store.read_all(arrays) if eager else {}
+        datasets: dict[str, xr.Dataset] = {"/": xr.Dataset(attrs=attrs)}
+        for where in dict.fromkeys(group.where for group in GROUPS.values()):
+            mine = {name: array for name, array in arrays.items() if name.startswith(f"{where}/")}
+            variables = {n.rpartition("/")[2]: _variable(a, data.get(n), path) for n, a in mine.items()}
+            datasets[f"/{where}"] = xr.Dataset(variables, attrs=dict(members[where].attrs))
+        return xr.DataTree.from_dict(datasets, name=path.name)
+
+
+def _checked_arrays(members: dict[str, Any], rows: Any, path: Path) -> dict[str, Any]:
+    """All arrays of the schema, after a look at their sizes alone.
+
+    Raises
+    ------
+    TapeError
+        For an array that is missing, of another type, longer than the rows that the tape claims, or
+        that claims more chunks than the store holds.
+    """
+    found: dict[str, Any] = {}
+    for group in GROUPS.values():
+        claimed = rows.get(group.name) if isinstance(rows, dict) else None
+        if not isinstance(claimed, int) or claimed < 0:
+            raise TapeError(f"{path} is damaged: its root does not say how many rows /{group.where} has")
+        for variable in group.variables:
+            name = f"{group.where}/{variable.name}"
+            if not isinstance(members.get(name), zarr.Array):
+                raise TapeError(f"{path} is damaged: /{name} is missing")
+            found[name] = members[name]
+            _check_array(members[name], group, variable, claimed, path)
+    return found
+
+
+def _check_array(array: Any, group: Group, variable: Variable, claimed: int, path: Path) -> None:
+    name, dims = f"/{array.path}", (group.dim, variable.axis) if variable.axis else (group.dim,)
+    stored = array.metadata.to_dict()["data_type"]
+    if stored != variable.dtype or array.metadata.dimension_names != dims:
+        raise TapeError(
+            f"{path} is damaged: {name} has type {stored} and dims {array.metadata.dimension_names}, not "
+            f"{variable.dtype} and {dims}"
+        )
+    if array.shape[0] != claimed:
+        raise TapeError(
+            f"{path} is damaged: {name} has {array.shape[0]} rows, but the tape says {claimed} for /{group.where}"
+        )
+    itemsize = variable.numpy.itemsize
+    if int(np.prod(array.chunks, dtype=object)) * itemsize > CHUNK_BYTES_MAX:
+        raise TapeError(f"{path} is refused: a chunk of {name} has shape {array.chunks}, over {CHUNK_BYTES_MAX} bytes")
+    size = int(np.prod(array.shape, dtype=object)) * itemsize
+    needed = -(-array.shape[0] // array.chunks[0])
+    if size > UNCHECKED_BYTES and array.nchunks_initialized < needed:
+        raise TapeError(f"{path} is damaged: {name} claims {size} bytes, but the store lacks the chunks for them")
+
+
+class _TapeArray(BackendArray):
+    """Lazy array whose failures name the tape."""
+
+    def __init__(self, array: Any, path: Path) -> None:
+        self._array, self._path = array, path
+        self.shape = array.shape
+        self.dtype = store.memory_dtype(array)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        with reading(self._path):
+            return np.asarray(self._array.oindex[key], self.dtype)
+
+
+def _variable(array: Any, data: np.ndarray[Any, Any] | None, path: Path) -> xr.Variable:
+    lazy = indexing.LazilyIndexedArray(_TapeArray(array, path))
+    return xr.Variable(array.metadata.dimension_names, lazy if data is None else data, dict(array.attrs))

@@ -1,0 +1,169 @@
+"""From a tape back to the records that it was made of, in journal order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import xarray as xr
+
+from workbench.protocol.records import Kind, Record
+from workbench.tape.errors import TapeError, first_line
+from workbench.tape.frames import Input
+from workbench.tape.plain_rows import EVAL_COLUMNS, FOLD_COLUMNS, STEP_COLUMNS
+from workbench.tape.rounds import ARRIVAL_COLUMNS, LIST_COLUMNS, MERGE_COLUMNS
+from workbench.tape.schema import EVENTS, GROUPS, NO_WORD
+
+Details = dict[int, dict[str, Any]]
+
+
+def records(tree: xr.DataTree) -> list[Record]:
+    """All records of a tape, equal to those that were journaled.
+
+    Raises
+    ------
+    TapeError
+        When tables of the tape contradict each other.
+    """
+    events = tree["events"].dataset
+    if not events.sizes.get("event"):
+        return []
+    columns = {v.name: events[v.name].values for v in EVENTS.variables}
+    details, left = _details(tree, columns["kind"]), _slices(tree["details"].dataset, "event")
+    lists = {name: values.tolist() for name, values in columns.items()}
+    causes = _causes(columns)
+    words = _words(tree)
+    result = []
+    for row in range(len(lists["kind"])):
+        detail, cause = details.get(row, {}), causes.get(row)
+        reason_code = lists["reason"][row]
+        reason = words[reason_code] if 0 <= reason_code < len(words) else ""
+        if row in left:
+            rest, absent, lost_cause, lost_reason = _leftover(left[row], row)
+            for key in absent:
+                detail.pop(key, None)
+            if "learners" in rest:
+                for key in LIST_COLUMNS:
+                    detail.pop(key, None)
+            detail.update(rest)
+            cause = tuple(lost_cause) if lost_cause is not None else cause
+            reason = lost_reason if reason_code == NO_WORD and lost_reason is not None else reason
+        result.append(_record(lists, row, cause, reason, detail))
+    return result
+
+
+_PLAIN = [name for name in Record.__struct_fields__ if name not in ("clock", "cause", "reason", "detail")]
+
+
+def _record(lists: dict[str, list[Any]], row: int, cause: Any, reason: str, detail: dict[str, Any]) -> Record:
+    clock = lists["clock"][row]
+    while clock and clock[-1] < 0:
+        clock.pop()
+    plain = {name: lists[name][row] for name in _PLAIN}
+    return Record(**plain, clock=tuple(clock), cause=cause, reason=reason, detail=detail)
+
+
+def inputs(tree: xr.DataTree) -> list[Input]:
+    """All recorded inputs of the machines, in journal order."""
+    table = tree["inputs"].dataset
+    data = _slices(table, None)
+    columns = [table[name].values.tolist() for name in ("process", "incarnation", "time_ns")]
+    rows = zip(*columns, strict=True)
+    return [Input(process, life, time_ns, data[i]) for i, (process, life, time_ns) in enumerate(rows)]
+
+
+def _words(tree: xr.DataTree) -> list[str]:
+    return list(tree.attrs["words"])
+
+
+def _causes(columns: dict[str, np.ndarray[Any, Any]]) -> dict[int, tuple[int, int]]:
+    rows = np.flatnonzero(columns["cause"] >= 0)
+    sends = columns["cause"][rows]
+    if len(sends) and (sends >= len(columns["cause"])).any():
+        raise TapeError(f"/events/cause names event {int(sends.max())}, but there are {len(columns['cause'])}")
+    pairs = zip(columns["process"][sends].tolist(), columns["seq"][sends].tolist(), strict=True)
+    return dict(zip(rows.tolist(), pairs, strict=True))
+
+
+def _slices(table: xr.Dataset, key: str | None) -> dict[int, bytes]:
+    """Slices of the flat bytes, by row or by the column ``key``."""
+    data = table["data"].values.tobytes()
+    offsets, lengths = table["offset"].values.tolist(), table["bytes"].values.tolist()
+    keys: Iterable[int] = range(len(offsets)) if key is None else table[key].values.tolist()
+    result = {}
+    for at, offset, length in zip(keys, offsets, lengths, strict=True):
+        if not 0 <= offset <= offset + length <= len(data):
+            raise TapeError(f"a slice of {length} bytes at {offset} lies outside the {len(data)} bytes stored")
+        result[at] = data[offset : offset + length]
+    return result
+
+
+def _leftover(data: bytes, event: int) -> tuple[dict[str, Any], list[str], Any, Any]:
+    try:
+        return msgspec.msgpack.decode(data, type=tuple[dict[str, Any], list[str], tuple[int, int] | None, str | None])
+    except msgspec.DecodeError as error:
+        raise TapeError(f"the detail of event {event} is damaged: {first_line(error)}") from error
+
+
+def _details(tree: xr.DataTree, kinds: np.ndarray[Any, Any]) -> Details:
+    """Details that the tables of the kinds hold, by event."""
+    result: Details = {}
+    for name, names in (
+        ("steps", STEP_COLUMNS),
+        ("folds", FOLD_COLUMNS),
+        ("evals", EVAL_COLUMNS),
+        ("merges", MERGE_COLUMNS),
+    ):
+        _from_table(tree[name].dataset, name, names, "event", None, result)
+    _eval_versions(tree["evals"].dataset, result)
+    contributions = tree["contributions"].dataset
+    for key, kind in (("event", Kind.FRAGMENT_ARRIVED), ("fate_event", Kind.FRAGMENT_DROPPED)):
+        rows = contributions[key].values
+        mine = (rows >= 0) & (rows < len(kinds))
+        mine[mine] = kinds[rows[mine]] == kind
+        _from_table(contributions, "contributions", ARRIVAL_COLUMNS, key, mine, result)
+    _merge_lists(tree, result)
+    return result
+
+
+def _from_table(
+    table: xr.Dataset, name: str, names: dict[str, str], key: str, where: np.ndarray[Any, Any] | None, result: Details
+) -> None:
+    events = table[key].values if where is None else table[key].values[where]
+    rows = events.tolist()
+    for detail_key, column in names.items():
+        fill = GROUPS[name].variable(column).fill
+        values = table[column].values if where is None else table[column].values[where]
+        for event, value in zip(rows, values.tolist(), strict=True):
+            if value != fill and value == value:
+                result.setdefault(event, {})[detail_key] = value
+
+
+def _eval_versions(table: xr.Dataset, result: Details) -> None:
+    for event, versions in zip(table["event"].values.tolist(), table["versions"].values.tolist(), strict=True):
+        while versions and versions[-1] == -1:
+            versions.pop()
+        if versions:
+            result.setdefault(event, {})["versions"] = versions
+
+
+def _merge_lists(tree: xr.DataTree, result: Details) -> None:
+    """Lists of MERGED records: the cells of the contributions in it, by learner."""
+    table = tree["contributions"].dataset
+    merge, learner = table["merge"].values, table["learner"].values
+    order = np.lexsort((learner, merge))
+    order = order[merge[order] >= 0]
+    if not len(order):
+        return
+    columns = {key: table[name].values[order].tolist() for key, name in LIST_COLUMNS.items()}
+    columns["learners"] = learner[order].tolist()
+    numbers, starts = np.unique(merge[order], return_index=True)
+    stops = [*starts[1:].tolist(), len(order)]
+    events = tree["merges"].dataset["event"].values
+    if int(numbers[-1]) >= len(events):
+        raise TapeError(f"/contributions/merge names merge {int(numbers[-1])}, but there are {len(events)}")
+    for number, start, stop in zip(numbers.tolist(), starts.tolist(), stops, strict=True):
+        detail = result.setdefault(int(events[number]), {})
+        detail.update({key: values[start:stop] for key, values in columns.items()})

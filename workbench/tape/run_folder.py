@@ -1,0 +1,110 @@
+"""The run folder: ``config.toml``, ``journal``, ``tape/``, ``snapshots/``, ``logs/``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.config import ConfigError
+from workbench.tape.errors import TapeError
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Paths of one run.
+
+    Attributes
+    ----------
+    path : Path
+        The folder itself.
+    """
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        """The run's configuration, as TOML."""
+        return self.path / "config.toml"
+
+    @property
+    def journal(self) -> Path:
+        """The append-only journal."""
+        return self.path / "journal"
+
+    @property
+    def tape(self) -> Path:
+        """The tape's repository."""
+        return self.path / "tape"
+
+    @property
+    def tape_lock(self) -> Path:
+        """Lock of the tape's one writer."""
+        return self.path / "tape.lock"
+
+    @property
+    def journal_lock(self) -> Path:
+        """Lock of the journal's one writer."""
+        return self.path / "journal.lock"
+
+    @property
+    def snapshots(self) -> Path:
+        """Snapshots of the run."""
+        return self.path / "snapshots"
+
+    @property
+    def logs(self) -> Path:
+        """Text logs of the processes."""
+        return self.path / "logs"
+
+
+def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
+    """Make the folder of a new run (0700, its files 0600).
+
+    An empty folder that exists is taken.
+
+    Raises
+    ------
+    ConfigError
+        When the folder holds a run or anything else, or cannot be made.
+    """
+    folder = RunFolder(Path(path))
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if any(folder.path.iterdir()):
+            what = "a run" if folder.config.exists() or folder.journal.exists() else "other files"
+            raise ConfigError(
+                f"{folder.path} already holds {what}; give a new folder, for example --out {_free_name(folder.path)}"
+            )
+        folder.snapshots.mkdir(mode=0o700)
+        folder.logs.mkdir(mode=0o700)
+        with open(os.open(folder.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+            file.write(config_toml)
+    except OSError as error:
+        raise ConfigError(
+            f"{folder.path} cannot be made a run folder: {error.strerror}; give another with --out"
+        ) from error
+    return folder
+
+
+def _free_name(path: Path) -> Path:
+    number = 2
+    while path.with_name(f"{path.name}-{number}").exists():
+        number += 1
+    return path.with_name(f"{path.name}-{number}")
+
+
+def open_run_folder(path: str | Path) -> RunFolder:
+    """Return the paths of an existing run.
+
+    Raises
+    ------
+    TapeError
+        When the folder is missing or holds no run.
+    """
+    folder = RunFolder(Path(path))
+    if not folder.path.is_dir():
+        raise TapeError(f"{folder.path} is no run folder: there is no such folder")
+    if not folder.journal.exists() and not folder.tape.exists():
+        raise TapeError(f"{folder.path} is no run folder: it holds neither journal nor tape/")
+    return folder
