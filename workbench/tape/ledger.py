@@ -41,7 +41,8 @@ class Ledger:
             raise LedgerError(f"sizes {list(sizes)}: expected {fragments} positive numbers, one per fragment")
         self._state = LedgerState([int(size) for size in sizes])
         self._size = sum(self._state.sizes)
-        self._state.account(learners - 1)
+        if learners > 0:
+            self._state.account(learners - 1)
 
     def apply(self, record: Record) -> None:
         """Move the tokens that one record moves; records come in journal order."""

@@ -31,6 +31,9 @@ REASONS = {
 PROCESS_DEATHS = ("exit", "superseded")
 """Reasons of LEARNER_LOST that end a process; the others end a connection, and no interval."""
 
+LEFT_IN_ORDER = ("0", "exit 0")
+"""Reasons of PROCESS_ENDED of a learner that was told to leave: its intervals stay open until another process joins."""
+
 PULL_LIMIT = "pull_limit"
 LEFT_OUT, SKIPPED, DROPPED = range(3)
 """Ranks of reasons within one round: the closer to the contribution, the stronger."""
@@ -213,20 +216,23 @@ def learner_lost(state: LedgerState, record: Record) -> None:
     account.connected = False
     if record.reason == "ended":
         account.left = state.ended = True
-    elif record.reason in PROCESS_DEATHS and not state.ended:
+    elif record.reason in PROCESS_DEATHS and not state.ended and not account.left:
         state.end_process(learner)
     elif record.reason == "removed":
         state.end_process(learner, "removal")
 
 
 def process_ended(state: LedgerState, record: Record) -> None:
-    """End the process that holds the intervals, unless it was replaced before or the run is over."""
+    """End the process that holds the intervals, unless it was replaced before or left in order."""
     learner = record.peer - FIRST_LEARNER
     if learner < 0 or state.ended:
         return
     account = state.account(learner)
     if record.value >= account.number and not account.left:
-        state.end_process(learner)
+        if record.reason in LEFT_IN_ORDER:
+            account.left = True
+        else:
+            state.end_process(learner)
 
 
 def run_ended(state: LedgerState, record: Record) -> None:

@@ -1,0 +1,64 @@
+"""Staleness, goodput, participation and token fates: tapes or tables in, Datasets out (DESIGN section 9).
+
+Three layers: numpy columns (`arrays`, `bound`), labelled Datasets (`labelled`), and the tape's accessor ``.wb``,
+which finds the latter by name.  Columns come from records (`from_records`) or from a tape (`from_tape`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from workbench.analysis.labelled import (
+    behind,
+    effective_period,
+    goodput,
+    ledger,
+    merge_availability,
+    merged_share,
+    participation,
+    rounds,
+    staleness,
+    token_fates_by_round,
+    tokens_by_reason,
+    uptime,
+    validation_curve,
+)
+from workbench.analysis.summary import summary
+
+ACCESSORS: dict[str, Callable[..., Any]] = {
+    function.__name__: function
+    for function in (
+        behind,
+        effective_period,
+        goodput,
+        ledger,
+        merge_availability,
+        merged_share,
+        participation,
+        rounds,
+        staleness,
+        summary,
+        token_fates_by_round,
+        tokens_by_reason,
+        uptime,
+        validation_curve,
+    )
+}
+"""Functions of a tape (or of tables) that ``tape.wb`` offers, by name."""
+
+__all__ = [
+    "ACCESSORS",
+    "behind",
+    "effective_period",
+    "goodput",
+    "ledger",
+    "merge_availability",
+    "merged_share",
+    "participation",
+    "rounds",
+    "staleness",
+    "summary",
+    "token_fates_by_round",
+    "tokens_by_reason",
+    "uptime",
+    "validation_curve",
+]

@@ -1,0 +1,1 @@
+"""The numbers on plain numpy columns; no labels, no store."""

@@ -1,0 +1,69 @@
+"""The tape's tables as plain numpy columns: what every analysis reads, whatever it comes from.
+
+`workbench.analysis.from_records.tables` makes them from records, `workbench.analysis.from_tape.tables_of` from a
+tape; names, units and fill values are those of `workbench.tape.schema`, except that ``reason`` holds words and
+``details`` holds, by event, what an event has beyond its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench.protocol.records import FIRST_LEARNER, Kind
+
+Array = np.ndarray[Any, Any]
+Columns = Mapping[str, Array]
+Tables = Mapping[str, Columns]
+
+NS = 1e-9
+"""Seconds in a nanosecond."""
+
+
+def events_of(tables: Tables, *kinds: Kind) -> Array:
+    """Indices into ``events`` of the given kinds, in journal order."""
+    kind = tables["events"]["kind"]
+    return np.flatnonzero(kind == kinds[0] if len(kinds) == 1 else np.isin(kind, kinds))
+
+
+def details_of(tables: Tables, *kinds: Kind) -> dict[int, dict[str, Any]]:
+    """Details left over of the events of the given kinds, by event."""
+    details = tables["details"]
+    wanted = np.isin(details["event"], events_of(tables, *kinds))
+    return dict(zip(details["event"][wanted].tolist(), details["detail"][wanted].tolist(), strict=True))
+
+
+def learner_count(tables: Tables) -> int:
+    """Learners that any event names."""
+    events = tables["events"]
+    highest = max(int(events["process"].max(initial=-1)), int(events["peer"].max(initial=-1)))
+    return max(0, highest - FIRST_LEARNER + 1)
+
+
+def fragment_count(tables: Tables) -> int:
+    """Fragments that any event names."""
+    return int(tables["events"]["fragment"].max(initial=-1)) + 1
+
+
+def run_span(tables: Tables) -> tuple[int, int]:
+    """From the start of rounds to the close of the run [ns]; to the last event while it is open.
+
+    Without a start of rounds it begins with the first event of a learner's joining, else with the first.
+    """
+    time_ns = tables["events"]["time_ns"]
+    if not len(time_ns):
+        return 0, 0
+    began = events_of(tables, Kind.ROUNDS_BEGAN)
+    joined = events_of(tables, Kind.LEARNER_JOINED)
+    ended = events_of(tables, Kind.RUN_ENDED)
+    first = began[0] if len(began) else joined[0] if len(joined) else 0
+    last = int(time_ns[ended[-1]]) if len(ended) else int(time_ns.max())
+    return int(time_ns[first]), last
+
+
+def weights_of(tables: Tables, sizes: Any = None) -> Array:
+    """Share of each fragment in the model, (fragment,); equal where the sizes are not given."""
+    given = np.asarray(sizes if sizes is not None else np.ones(max(1, fragment_count(tables))), float)
+    return given / given.sum()

@@ -1,0 +1,77 @@
+"""Tables of a tape: columns are read when they are asked for, and kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+import xarray as xr
+
+from workbench.analysis.arrays.tables import Array, Columns, Tables
+from workbench.config import RunConfig
+from workbench.config.load import from_toml
+
+GROUPS = ("events", "steps", "folds", "contributions", "merges", "evals", "details")
+
+
+class _Columns(Mapping[str, Array]):
+    """One group; ``reason`` as words, and the details decoded."""
+
+    def __init__(self, tree: xr.DataTree, name: str) -> None:
+        self._dataset = tree[name].dataset
+        self._words = np.array([*tree.attrs["words"], ""], object)
+        self._names = ("event", "detail") if name == "details" else tuple(str(key) for key in self._dataset.data_vars)
+        self._read: dict[str, Array] = {}
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = self._load(name)
+        return self._read[name]
+
+    def _load(self, name: str) -> Array:
+        if name == "detail":
+            return self._details()
+        values = np.asarray(self._dataset[name].values)
+        return np.asarray(self._words[values]) if name == "reason" else values
+
+    def _details(self) -> Array:
+        data = self["data"].tobytes()
+        found = np.empty(len(self["offset"]), object)
+        for row, (offset, length) in enumerate(zip(self["offset"].tolist(), self["bytes"].tolist(), strict=True)):
+            found[row] = msgspec.msgpack.decode(data[offset : offset + length])[0]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def tables_of(source: Tables | xr.DataTree) -> Tables:
+    """Tables of a tape; tables are returned as they are."""
+    if isinstance(source, xr.DataTree):
+        found: dict[str, Columns] = {name: _Columns(source, name) for name in GROUPS}
+        return found
+    return source
+
+
+def config_of(source: Tables | xr.DataTree) -> RunConfig:
+    """Configuration that a tape's run began with; the defaults where none is stored."""
+    text = source.attrs.get("config", "") if isinstance(source, xr.DataTree) else ""
+    return from_toml(text) if text else RunConfig()
+
+
+def sizes_of(source: Tables | xr.DataTree) -> list[int] | None:
+    """Elements of each fragment, from a tape's model manifest; None where it has none."""
+    manifest = source.attrs.get("manifest") if isinstance(source, xr.DataTree) else None
+    tensors: list[Any] = list(manifest.values()) if isinstance(manifest, Mapping) else list(manifest or ())
+    if not tensors or not all(isinstance(t, Mapping) and "fragment" in t and "shape" in t for t in tensors):
+        return None
+    sizes = [0] * (max(int(tensor["fragment"]) for tensor in tensors) + 1)
+    for tensor in tensors:
+        sizes[int(tensor["fragment"])] += math.prod(int(n) for n in tensor["shape"])
+    return sizes if min(sizes) > 0 else None
