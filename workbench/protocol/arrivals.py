@@ -6,17 +6,24 @@ from workbench.protocol import membership, rounds, updates
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema
 from workbench.protocol.events import Received
-from workbench.protocol.messages import Fragment, Join, LearnerMessage, Metadata, Refused
+from workbench.protocol.messages import Beat, Fragment, Join, LearnerMessage, Metadata, Refused
 from workbench.protocol.records import SYNCER, Kind, Record, process_of
 from workbench.protocol.syncer_core import SyncerCore
 from workbench.protocol.syncer_state import Contribution, Member, PullState, Round, RoundState
+
+
+ASK_AGAIN_NS = 500_000_000
 
 
 def received(core: SyncerCore, event: Received) -> None:
     """Take a learner's message: refuse it whole if it is of another life, else journal and act."""
     message = event.message
     if isinstance(message, Join):
-        core.hear(message.clock)
+        member = core.state.members.get(message.learner)
+        if member is not None and member.process_number == message.process_number:
+            take_records(core, member, message.records)
+        if member is None or message.process_number >= member.process_number:
+            core.hear(message.clock)
         membership.joined(core, event.connection, message)
         return
     member = core.state.members.get(message.learner)
@@ -24,9 +31,12 @@ def received(core: SyncerCore, event: Received) -> None:
         _refuse(core, event.connection, message)
         return
     assert member is not None
-    core.hear(message.clock)
     member.last_heard = core.now
     take_records(core, member, message.records)
+    if message.clock[process_of(member.learner)] > member.known_seq:
+        _incomplete(core, member, message)
+        return
+    core.hear(message.clock)
     if isinstance(message, Metadata):
         membership.progressed(core, member, message)
         if message.leaving and core.state.ending:
@@ -52,6 +62,17 @@ def _refuse(core: SyncerCore, connection: int, message: LearnerMessage) -> None:
     if isinstance(message, Fragment):
         _drop(core, message, "incarnation")
     membership.refused_message(core, connection, message.learner)
+
+
+def _incomplete(core: SyncerCore, member: Member, message: LearnerMessage) -> None:
+    """Records before this message were lost: it may have no effect; ask for them, once per half second."""
+    if isinstance(message, Fragment):
+        _drop(core, message, "records")
+        _after_drop(core, member, core.state.rounds.get(message.round), message.fragment, "records")
+    if core.now - member.asked_again_at >= ASK_AGAIN_NS:
+        member.asked_again_at = core.now
+        state = core.state
+        core.send(member, Beat(member.incarnation, member.known_seq, state.closed_below, state.clock, True))
 
 
 def take_records(core: SyncerCore, member: Member, records: list[Record]) -> None:
@@ -108,8 +129,6 @@ def _why_unusable(core: SyncerCore, member: Member, round_: Round | None, event:
         return "quarantined"
     if not _base_usable(core, member, message):
         return "stale"
-    if member.last_step < message.step:
-        return "records"
     if core.state.book.policy.guard_nonfinite and not event.finite:
         return "nonfinite"
     return ""
@@ -192,9 +211,11 @@ def _drop(core: SyncerCore, message: Fragment, reason: str) -> None:
 
 
 def _note_arrival(core: SyncerCore, message: Fragment, kind: Kind, reason: str) -> None:
+    member = core.state.members.get(message.learner)
+    in_journal = member is not None and message.origin <= member.known_seq
     core.record(
         kind,
-        cause=(process_of(message.learner), message.origin),
+        cause=(process_of(message.learner), message.origin) if in_journal else None,
         peer=process_of(message.learner),
         round=message.round,
         fragment=message.fragment,

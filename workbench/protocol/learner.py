@@ -94,7 +94,6 @@ def _connected(core: LearnerCore, event: Connected) -> None:
     state.welcomed = False
     state.last_heard = core.now
     state.join_again_at = core.now + JOIN_AGAIN_NS
-    outbox.rewind(state.outbox)
     core.send_join()
 
 
@@ -289,7 +288,9 @@ def _noticed(core: LearnerCore, message: Notice) -> None:
 
 
 def _beat(core: LearnerCore, message: Beat) -> None:
-    """Only what `_note` takes from it."""
+    """What `_note` takes from it; records that the syncer lacks go out again."""
+    if message.send_again:
+        outbox.rewind(core.state.outbox)
 
 
 def _ended(core: LearnerCore, message: End) -> None:

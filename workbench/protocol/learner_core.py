@@ -53,6 +53,7 @@ class LearnerCore:
     def send_join(self) -> None:
         """Ask to take part."""
         s = self.state
+        outbox.rewind(s.outbox)
         self.send(
             Join(
                 s.learner,
@@ -65,6 +66,7 @@ class LearnerCore:
                 s.has_state,
                 s.healed,
                 s.clock,
+                outbox.take(s.outbox, CONTROL),
             )
         )
 

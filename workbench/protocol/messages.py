@@ -20,7 +20,7 @@ BULK = 1
 
 
 class Join(msgspec.Struct, tag="join", gc=False):
-    """A process asks to take part; counts as a METADATA."""
+    """A process asks to take part; counts as a METADATA, and carries all that its process has unacknowledged."""
 
     learner: int
     process_number: int
@@ -32,6 +32,7 @@ class Join(msgspec.Struct, tag="join", gc=False):
     has_state: bool
     healed: bool
     clock: tuple[int, ...] = ()
+    records: list[Record] = []
 
 
 class Metadata(msgspec.Struct, tag="metadata", gc=False):
@@ -167,12 +168,13 @@ class Notice(msgspec.Struct, tag="notice", gc=False):
 
 
 class Beat(msgspec.Struct, tag="beat", gc=False):
-    """The syncer lives; acknowledges records."""
+    """The syncer lives; acknowledges records, or asks for those after ``acked`` again."""
 
     incarnation: int
     acked: int
     closed_below: int
     clock: tuple[int, ...]
+    send_again: bool = False
 
 
 class Change(msgspec.Struct, tag="change", gc=False):

@@ -113,6 +113,7 @@ class Member(msgspec.Struct):
     pull_ema: float = -1.0
     send_ema: float = -1.0
     known_seq: int = 0
+    asked_again_at: int = NEVER
     last_step: int = 0
     pending: dict[int, int] = {}
     in_hand: int = UNSET
@@ -120,7 +121,6 @@ class Member(msgspec.Struct):
     rounds_missed: int = 0
     missed_why: dict[str, int] = {}
     stalled: bool = False
-    rejoin_sent_at: int = NEVER
 
 
 class SyncerState(msgspec.Struct):
@@ -172,7 +172,7 @@ def shift(state: SyncerState, gap: int) -> None:
     for member in state.members.values():
         member.last_heard = moved(member.last_heard)
         member.metadata_at = moved(member.metadata_at)
-        member.rejoin_sent_at = moved(member.rejoin_sent_at)
+        member.asked_again_at = moved(member.asked_again_at)
         for sent in member.sent.values():
             sent.at = moved(sent.at)
     for round_ in state.rounds.values():

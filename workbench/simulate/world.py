@@ -268,6 +268,10 @@ class World:
         else:
             self._schedule_wake(process)
 
+    def ask(self, values: dict[str, Any], who: str) -> None:
+        """Somebody asks the syncer for other settings; a dead syncer hears nothing."""
+        self.give(self.syncer, ev.SettingsAsked(values, who))
+
     # actions
 
     def _do_all(self, process: VirtualProcess, todo: list[act.Action]) -> None:

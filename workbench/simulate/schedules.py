@@ -1,0 +1,262 @@
+"""Random schedules for the explorer: a small run, its timing, and the faults that strike it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from workbench.algorithms.schedule import offsets
+from workbench.config import RunConfig, VirtualConfig
+from workbench.protocol.syncer_state import RoundState
+from workbench.simulate.arithmetic import Ledgered
+from workbench.simulate.durations import SECOND
+from workbench.simulate.faults import Fault, FaultPlan
+from workbench.simulate.invariants import Watch
+from workbench.simulate.world import World
+
+ROUNDS = 40
+LOSING = ("cut", "cut_up", "cut_down", "lose_up", "lose_down")
+"""Kinds of fault after which the bound B is not claimed: messages are lost without a closed connection."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A live setting changed at a time."""
+
+    at_ns: int
+    values: dict[str, Any]
+
+
+class Schedule(msgspec.Struct, frozen=True):
+    """One run to explore; its JSON is the line that replays it."""
+
+    seed: int
+    config: dict[str, Any]
+    virtual: dict[str, Any]
+    faults: tuple[Fault, ...]
+    changes: tuple[Change, ...] = ()
+
+    def run_config(self) -> RunConfig:
+        """The configuration of the run."""
+        virtual = {**self.virtual, "slow": tuple(self.virtual.get("slow", ()))}
+        return RunConfig(seed=self.seed, eval_every=0, virtual=VirtualConfig(**virtual), **self.config)
+
+    def text(self) -> str:
+        """One line of JSON."""
+        return msgspec.json.encode(self).decode()
+
+
+def parse(text: str) -> Schedule:
+    """A schedule from its line."""
+    return msgspec.json.decode(text, type=Schedule)
+
+
+def draw(seed: int) -> Schedule:
+    """The schedule of a seed: sizes, rules, speeds, and at least three faults."""
+    rng = random.Random(seed)
+    learners = rng.randint(2, 6)
+    period = rng.randint(1, 5)
+    fragments = rng.randint(max(1, period - 2), period)
+    lead = rng.choice((None, None, None, None, 0, 1, 2))
+    config: dict[str, Any] = {
+        "learners": learners,
+        "rounds": ROUNDS,
+        "period": period,
+        "fragments": fragments,
+        "overlap": rng.randint(0, min(3, period - 1)),
+        "quorum": rng.choice((1, 1, rng.randint(1, learners), learners)),
+        "eligibility": rng.choice(("fresh", "fresh", "paced", "step")),
+        "grace": rng.choice(("adaptive", "adaptive", "none", "fixed", "all")),
+        "grace_s": 0.05,
+        "lead": lead,
+        "anchor": rng.choice(("current", "current", "current", "base")),
+        "fold": rng.choice(("overwrite", "overwrite", "blend", "delay_corrected")),
+        "fold_at": rng.choice(("receipt", "receipt", "due")),
+        "start_limit_s": rng.choice((0.3, 2.0, 5.0)),
+    }
+    virtual = {
+        "step_s": 0.1,
+        "step_model": rng.choice(("fixed", "jitter", "jitter", "heavy")),
+        "jitter": rng.choice((0.03, 0.1, 0.3)),
+        "slow": tuple(rng.choice((1.0, 1.0, 1.0, 1.22, 2.0)) for _ in range(learners)),
+        "delay_s": rng.choice((0.0, 0.001, 0.02)),
+        "delay_jitter": rng.choice((0.0, 0.5)),
+        "start_s": rng.choice((0.05, 0.3)),
+        "merge_s": rng.choice((0.0005, 0.01)),
+    }
+    horizon = ROUNDS / fragments * period * 0.1 * 0.9
+    faults = tuple(draw_fault(rng, learners, horizon) for _ in range(rng.randint(3, 7)))
+    changes = tuple(draw_change(rng, learners, horizon) for _ in range(rng.choice((0, 0, 0, 1, 2))))
+    return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes)
+
+
+_FAULT_KINDS = (
+    "kill", "kill", "stall", "stall", "slow", "cut", "cut_up", "cut_down", "lose_up", "lose_down", "delay", "nan",
+    "kill_syncer", "kill_syncer", "stall_syncer",
+)  # fmt: skip
+
+
+def draw_fault(rng: random.Random, learners: int, horizon_s: float) -> Fault:
+    """A fault that ends: kinds by weight, times over the run, some tied to a state of a round."""
+    kind = rng.choice(_FAULT_KINDS)
+    length = rng.choice((0.02, 0.3, 1.0, 3.0))
+    if kind == "kill":
+        length = rng.choice((0.05, 0.5, 2.5))
+    return Fault(
+        kind=kind,
+        at_ns=int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND),
+        learner=-1 if kind.endswith("syncer") else rng.randrange(learners),
+        for_ns=int(length * SECOND),
+        factor=rng.choice((2.0, 5.0)),
+        count=rng.choice((1, 1, 3)),
+        round_state=rng.choice((-1, -1, *RoundState)),
+    )
+
+
+def draw_change(rng: random.Random, learners: int, horizon_s: float) -> Change:
+    """A change of a live setting."""
+    values = rng.choice(
+        (
+            {"quorum": rng.randint(1, learners)},
+            {"grace": rng.choice(("none", "adaptive", "all"))},
+            {"eligibility": rng.choice(("fresh", "paced"))},
+            {"merge": rng.choice(("mean", "rda")), "outer_rate": rng.choice((0.3, 0.9))},
+            {"weights": rng.choice(("tokens", "uniform"))},
+            {"fold": rng.choice(("overwrite", "blend", "delay_corrected"))},
+            {"outer": "sgd"},
+        )
+    )
+    return Change(int(rng.uniform(0.2, horizon_s) * SECOND), values)
+
+
+class Outcome(msgspec.Struct):
+    """What became of a schedule."""
+
+    seed: int
+    failure: str
+    events: int
+    merges: int
+    rounds: int
+    records: int
+    time_s: float
+    struck: list[tuple[str, tuple[int, ...]]]
+    gap: float
+
+
+LIMIT_S = 90.0
+"""Virtual seconds that a schedule gets after its last fault before it counts as stuck."""
+
+
+def build(schedule: Schedule) -> tuple[World, Watch]:
+    """The world of a schedule and its watch."""
+    config = schedule.run_config()
+    watch = Watch(config.learners, config.fragments, bound=claims_bound(schedule))
+    world = World(
+        config,
+        offsets(config.fragments, config.period),
+        Ledgered(config.fragments),
+        FaultPlan(schedule.faults),
+        observer=watch,
+    )
+    for change in schedule.changes:
+        world.at(change.at_ns, world.ask, (dict(change.values), "explorer"))
+    return world, watch
+
+
+def claims_bound(schedule: Schedule) -> bool:
+    """Whether the bound B holds for a schedule: no lost messages, a lead or rules that leave learners out."""
+    return not any(f.kind in LOSING for f in schedule.faults) and schedule.config["lead"] is None
+
+
+def run(schedule: Schedule) -> Outcome:
+    """Run a schedule to its end under all invariants."""
+    world, watch = build(schedule)
+    failure = ""
+    try:
+        last = max((f.at_ns + f.for_ns for f in schedule.faults), default=0)
+        world.run(until_ns=last + int(LIMIT_S * SECOND))
+        if world.failed:
+            failure = f"the syncer stopped: {world.failed}"
+        elif not world.finished:
+            failure = stuck(world)
+    except AssertionError as error:
+        failure = f"{type(error).__name__}: {error}"
+    return Outcome(
+        schedule.seed,
+        failure,
+        world.events,
+        watch.liveness.merges,
+        world.syncer.machine.state.opened_t,
+        len(world.records),
+        world.now / SECOND,
+        [(fault.kind, states) for fault, states, effect in world.striker.struck if effect],
+        watch.liveness.longest,
+    )
+
+
+def stuck(world: World) -> str:
+    """Says where a run stands that does not come to its end."""
+    state = world.syncer.machine.state
+    rounds = [(r.t, r.p, RoundState(r.state).name, sorted(r.here), sorted(r.pulls)) for r in state.rounds.values()]
+    members = [
+        (m.learner, "connected" if m.connected else "lost", f"g={m.g}", f"base={m.base}", f"c={m.c_steps}")
+        for m in state.members.values()
+    ]
+    return f"stuck at {world.now / SECOND:.1f} s after {state.merges} merges: rounds {rounds}, members {members}"
+
+
+def shrink(schedule: Schedule, tries: int = 200) -> Schedule:
+    """A smaller schedule that fails alike: fewer faults and changes, plainer rules."""
+
+    def kind_of(failure: str) -> str:
+        return failure.split(":")[1] if failure.startswith("InvariantBroken") else failure.split(" ")[0]
+
+    wanted = kind_of(run(schedule).failure)
+
+    def fails(candidate: Schedule) -> bool:
+        nonlocal tries
+        tries -= 1
+        try:
+            outcome = run(candidate)
+        except ValueError:
+            return False
+        return bool(outcome.failure) and kind_of(outcome.failure) == wanted
+
+    moving = True
+    while moving and tries > 0:
+        moving = False
+        for candidate in _smaller(schedule):
+            if tries > 0 and fails(candidate):
+                schedule, moving = candidate, True
+                break
+    return schedule
+
+
+def _smaller(schedule: Schedule) -> list[Schedule]:
+    plainer = {
+        "eligibility": "fresh", "grace": "adaptive", "anchor": "current", "fold": "overwrite",
+        "fold_at": "receipt", "lead": None,
+    }  # fmt: skip
+    out = [
+        msgspec.structs.replace(schedule, faults=schedule.faults[:i] + schedule.faults[i + 1 :])
+        for i in range(len(schedule.faults))
+    ]
+    out += [
+        msgspec.structs.replace(schedule, changes=schedule.changes[:i] + schedule.changes[i + 1 :])
+        for i in range(len(schedule.changes))
+    ]
+    for key, value in plainer.items():
+        if schedule.config[key] != value:
+            out.append(msgspec.structs.replace(schedule, config={**schedule.config, key: value}))
+    if schedule.virtual["step_model"] != "fixed":
+        out.append(msgspec.structs.replace(schedule, virtual={**schedule.virtual, "step_model": "fixed"}))
+    out += [
+        msgspec.structs.replace(
+            schedule, faults=(*schedule.faults[:i], replace(f, round_state=-1), *schedule.faults[i + 1 :])
+        )
+        for i, f in enumerate(schedule.faults)
+        if f.round_state >= 0
+    ]
+    return out
