@@ -59,23 +59,19 @@ def train_alone(program: TrainingProgram, learner: int, steps: int, every: int) 
     }
 
 
-def alone(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Each learner of the preset alone, as many own steps as asked for."""
+def alone(arguments: argparse.Namespace) -> Path:
+    """Each learner of the preset alone, as many own steps as asked for; written after every learner."""
     config = RunConfig(**PRESETS[arguments.preset], preset=arguments.preset, seed=arguments.seed)
     config = replace(config, inner=replace(config.inner, horizon=arguments.steps, rate=arguments.rate))
     program = TrainingProgram(config, open_text(config.data))
     program.warm_up()
-    learners = []
+    learners: list[dict[str, Any]] = []
     for learner in range(config.learners):
         learners.append(train_alone(program, learner, arguments.steps, arguments.every))
-        print(f"L{learner}: {learners[-1]['val_loss'][-1]:.3f} nats/byte after {arguments.steps} steps", flush=True)
-    last = [result["val_loss"][-1] for result in learners]
-    return {
-        "config": asdict(config),
-        "learners": learners,
-        "best_val_loss": min(last),
-        "mean_val_loss": sum(last) / len(last),
-    }
+        last = [result["val_loss"][-1] for result in learners]
+        path = write(arguments.name, {"config": asdict(config), "best_val_loss": min(last), "learners": learners})
+        print(f"L{learner}: {last[-1]:.3f} nats/byte after {arguments.steps} steps", flush=True)
+    return path
 
 
 def write(name: str, result: dict[str, Any]) -> Path:
@@ -101,7 +97,7 @@ def main() -> None:
     one.add_argument("--rate", type=float, default=RunConfig().inner.rate, help="peak inner learning rate")
     one.add_argument("--name", default="alone", help="name of the result file (default alone)")
     arguments = parser.parse_args()
-    print(write(arguments.name, alone(arguments)))
+    print(alone(arguments))
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ def test_initial_values_have_the_declared_spread() -> None:
     values = initial_values(ModelConfig(), 0)
     assert values["embedding"].std() == pytest.approx(1.0, rel=0.02)
     assert values["layers.0.mlp.up"].std() == pytest.approx(128**-0.5, rel=0.02)
-    assert values["layers.1.mlp.down"].std() == pytest.approx(352**-0.5 / 2, rel=0.02)
+    assert values["layers.1.mlp.down"].std() == pytest.approx(352**-0.5, rel=0.02)
     assert (values["norm.scale"] == 1).all()
 
 

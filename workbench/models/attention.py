@@ -86,7 +86,7 @@ class Attention(nnx.Module):
         self.query = matrix(config.width, config.heads * self.size)
         self.key = matrix(config.width, config.kv_heads * self.size)
         self.value = matrix(config.width, config.kv_heads * self.size)
-        self.output = matrix(config.heads * self.size, config.width, depth=config.layers)
+        self.output = matrix(config.heads * self.size, config.width)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Map activations (batch, position, width) to the same shape."""

@@ -55,7 +55,7 @@ class GatedMLP(nnx.Module):
     def __init__(self, config: ModelConfig) -> None:
         self.gate = matrix(config.width, config.mlp)
         self.up = matrix(config.width, config.mlp)
-        self.down = matrix(config.mlp, config.width, depth=config.layers)
+        self.down = matrix(config.mlp, config.width)
 
     def __call__(self, x: jax.Array) -> jax.Array:
         """Map activations (…, width) to the same shape."""
