@@ -147,13 +147,7 @@ class SyncerArithmetic:
         LookupError
             If no slot holds it.
         """
-        slot = self._slots[p].find(version)
-        if slot < 0 or version > self.version(p):
-            kept = sorted(v for v in (self._slots[p].version(s) for s in range(len(self._slots[p].header))) if v >= 0)
-            raise LookupError(
-                f"version {version} of fragment {p} is not kept; kept are {kept}, current is {self.version(p)}"
-            )
-        return _read_only(self._slots[p].theta[slot])
+        return self._kept(p, version, written=-1)
 
     def outer_state(self, p: int) -> OuterState:
         """Copy of the outer state of fragment ``p``, for a snapshot."""
@@ -230,8 +224,8 @@ class SyncerArithmetic:
         if not rows:
             return MergeInfo(0, 0, 0.0, (), (), ())
         slots, slot = self._slots[p], self._slots[p].free(self._slot(p))
-        slots.header[slot, VERSION] = 0
         job = self._job(p, new_version, rows, settings, slot)
+        slots.header[slot, VERSION] = 0
         info = merge_fragment(job, self._scratch_for())
         slots.header[slot, RULE], slots.header[slot, STEPS] = rule_tag(settings.outer), job.steps + 1
         slots.header[slot, VERSION] = new_version + 1
@@ -263,7 +257,7 @@ class SyncerArithmetic:
             learners=tuple(row.learner for row in rows),
             ages=tuple(new_version - 1 - row.base_version for row in rows),
             anchors=tuple(
-                anchor_of(settings.anchor, theta, self.anchor(p, row.base_version) if by_base else theta)
+                anchor_of(settings.anchor, theta, self._kept(p, row.base_version, slot) if by_base else theta)
                 for row in rows
             ),
             values=tuple(self._sized(p, row.values) for row in rows),
@@ -274,6 +268,16 @@ class SyncerArithmetic:
             theta_out=slots.theta[slot],
             state_out=slots.outer[slot, : rule.vectors],
         )
+
+    def _kept(self, p: int, version: int, written: int) -> np.ndarray:
+        """Theta of a version, which must not lie in the slot that is about to be ``written``."""
+        slots, current = self._slots[p], self.version(p)
+        slot = slots.find(version)
+        if slot < 0 or slot == written or version > current:
+            held = (slots.version(s) for s in range(len(slots.header)) if s != written)
+            kept = sorted(v for v in held if 0 <= v <= current)
+            raise LookupError(f"version {version} of fragment {p} is not kept; kept are {kept}, current is {current}")
+        return _read_only(slots.theta[slot])
 
     def _slot(self, p: int) -> int:
         if self._current[p] < 0:
