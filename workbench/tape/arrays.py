@@ -43,6 +43,11 @@ class Column:
         shape = (64, width) if variable.axis else (64,)
         self._data = np.full(shape, variable.fill, variable.numpy)
 
+    @property
+    def end(self) -> int:
+        """Rows that there is room for, counted from row 0."""
+        return self.base + len(self._data)
+
     def reserve(self, rows: int) -> None:
         """Make room for rows up to ``rows``; new rows hold the fill value."""
         need = rows - self.base
@@ -89,36 +94,41 @@ class Table:
         self.chunk = group.chunk
         self.chunk_width = 8
         self.columns = {v.name: Column(v) for v in group.variables}
+        self._capacity = 0
+        self._appended: set[int] = set()
         self._metadata_dirty = True
         self._created = False
 
     def append(self, columns: Mapping[str, Any], count: int) -> int:
         """Append ``count`` rows; a variable not named gets its fill value.  Return the first new row."""
+        first = self._grow(count)
+        for name, values in columns.items():
+            column = self.columns[name]
+            target = column.rows(first, self.rows)
+            if column.variable.axis:
+                target = target[:, : values.shape[1]]
+            target[...] = values
+        return first
+
+    def _grow(self, count: int) -> int:
+        """Make ``count`` rows of fill values; return the first."""
         first, self.rows = self.rows, self.rows + count
         if not count:
             return first
-        touched = range(first // self.chunk, (self.rows - 1) // self.chunk + 1)
-        for name, column in self.columns.items():
-            column.reserve(self.rows)
-            column.dirty.update(touched)
-            if name in columns:
-                target = column.rows(first, self.rows)
-                if column.variable.axis:
-                    target = target[:, : columns[name].shape[1]]
-                target[...] = columns[name]
+        if self.rows > self._capacity:
+            for column in self.columns.values():
+                column.reserve(self.rows)
+            self._capacity = min(column.end for column in self.columns.values())
+        self._appended.update(range(first // self.chunk, (self.rows - 1) // self.chunk + 1))
         self._metadata_dirty = True
         return first
 
     def append_row(self, **values: Any) -> int:
         """Append one row; a variable not named gets its fill value.  Return its number."""
-        row, self.rows = self.rows, self.rows + 1
-        chunk = row // self.chunk
-        for name, column in self.columns.items():
-            column.reserve(self.rows)
-            column.dirty.add(chunk)
-            if name in values:
-                column._data[row - column.base] = values[name]
-        self._metadata_dirty = True
+        row = self._grow(1)
+        for name, value in values.items():
+            column = self.columns[name]
+            column._data[row - column.base] = value
         return row
 
     def get(self, row: int, name: str) -> Any:
@@ -168,6 +178,7 @@ class Table:
                 column.widen(self.width)
             column.base = base
             column.reserve(self.rows)
+            self._capacity = self.rows
             column.rows(base, self.rows)[...] = np.asarray(array[base:])
         self._metadata_dirty = False
 
@@ -183,7 +194,7 @@ class Table:
     def chunks(self) -> Iterator[Item]:
         """Chunks to write."""
         for name, column in self.columns.items():
-            for number in sorted(column.dirty):
+            for number in sorted(column.dirty | self._appended):
                 start, stop = number * self.chunk, min(self.rows, (number + 1) * self.chunk)
                 if start < stop:
                     yield from self._encode(f"{self.group.where}/{name}/c/{number}", column, start, stop)
@@ -192,11 +203,13 @@ class Table:
         """The store has everything: nothing is dirty, and full chunks need no memory."""
         self._metadata_dirty = False
         self._created = self._created or self.rows > 0
+        self._appended.clear()
+        tail = self.rows // self.chunk * self.chunk
         for column in self.columns.values():
             column.dirty.clear()
-            tail = self.rows // self.chunk * self.chunk
             if not self.group.mutable and tail > column.base:
                 column.forget(tail)
+        self._capacity = min(column.end for column in self.columns.values())
 
     def _encode(self, key: str, column: Column, start: int, stop: int) -> Iterator[Item]:
         rows = column.rows(start, stop)

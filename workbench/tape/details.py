@@ -40,7 +40,7 @@ def split(table: Table, detail: dict[str, Any], names: dict[str, str]) -> tuple[
     columns, rest = {}, {}
     for key, value in detail.items():
         name = names.get(key)
-        if name is not None and fits(table.group.variable(name), value):
+        if name is not None and fits(table.columns[name].variable, value):
             columns[name] = value
         else:
             rest[key] = value

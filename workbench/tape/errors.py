@@ -33,7 +33,9 @@ def reading(what: str | Path) -> Iterator[None]:
         yield
     except TapeError:
         raise
-    except (MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+    except MemoryError as error:
+        raise TapeError(f"{what} holds an array that does not fit into memory") from error
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:
         raise TapeError(

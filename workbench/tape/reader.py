@@ -13,18 +13,16 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from workbench.tape import store
+from workbench.tape.checks import checked_arrays
 from workbench.tape.errors import TapeError, reading
 from workbench.tape.lock import held
 from workbench.tape.metadata import check_root
 from workbench.tape.recorder import Recorder
 from workbench.tape.run_folder import RunFolder
-from workbench.tape.schema import GROUPS, Group, Variable
+from workbench.tape.schema import GROUPS
 
 EAGER_BYTES = 64 << 20
 """A tape that still grows is read at once up to this size, so that compaction cannot pull it away."""
-CHUNK_BYTES_MAX = 1 << 30
-UNCHECKED_BYTES = 16 << 20
-"""Arrays up to this size are not asked whether the store holds all their chunks."""
 _TRIES = 3
 
 
@@ -115,7 +113,7 @@ def _tree(repository: Any, path: Path) -> xr.DataTree:
         root = zarr.open_group(store.read_store(repository), mode="r")
         attrs = check_root(dict(root.attrs), path)
         members = dict(root.members(max_depth=1))
-        arrays = _checked_arrays(members, attrs["rows"], path)
+        arrays = checked_arrays(members, attrs["rows"], path)
         eager = not attrs["closed"] and sum(array.nbytes for array in arrays.values()) <= EAGER_BYTES
         data = store.read_all(arrays) if eager else {}
         datasets: dict[str, xr.Dataset] = {"/": xr.Dataset(attrs=attrs)}
@@ -124,50 +122,6 @@ def _tree(repository: Any, path: Path) -> xr.DataTree:
             variables = {n.rpartition("/")[2]: _variable(a, data.get(n), path) for n, a in mine.items()}
             datasets[f"/{where}"] = xr.Dataset(variables, attrs=dict(members[where].attrs))
         return xr.DataTree.from_dict(datasets, name=path.name)
-
-
-def _checked_arrays(members: dict[str, Any], rows: Any, path: Path) -> dict[str, Any]:
-    """All arrays of the schema, after a look at their sizes alone.
-
-    Raises
-    ------
-    TapeError
-        For an array that is missing, of another type, longer than the rows that the tape claims, or
-        that claims more chunks than the store holds.
-    """
-    found: dict[str, Any] = {}
-    for group in GROUPS.values():
-        claimed = rows.get(group.name) if isinstance(rows, dict) else None
-        if not isinstance(claimed, int) or claimed < 0:
-            raise TapeError(f"{path} is damaged: its root does not say how many rows /{group.where} has")
-        for variable in group.variables:
-            name = f"{group.where}/{variable.name}"
-            if not isinstance(members.get(name), zarr.Array):
-                raise TapeError(f"{path} is damaged: /{name} is missing")
-            found[name] = members[name]
-            _check_array(members[name], group, variable, claimed, path)
-    return found
-
-
-def _check_array(array: Any, group: Group, variable: Variable, claimed: int, path: Path) -> None:
-    name, dims = f"/{array.path}", (group.dim, variable.axis) if variable.axis else (group.dim,)
-    stored = array.metadata.to_dict()["data_type"]
-    if stored != variable.dtype or array.metadata.dimension_names != dims:
-        raise TapeError(
-            f"{path} is damaged: {name} has type {stored} and dims {array.metadata.dimension_names}, not "
-            f"{variable.dtype} and {dims}"
-        )
-    if array.shape[0] != claimed:
-        raise TapeError(
-            f"{path} is damaged: {name} has {array.shape[0]} rows, but the tape says {claimed} for /{group.where}"
-        )
-    itemsize = variable.numpy.itemsize
-    if int(np.prod(array.chunks, dtype=object)) * itemsize > CHUNK_BYTES_MAX:
-        raise TapeError(f"{path} is refused: a chunk of {name} has shape {array.chunks}, over {CHUNK_BYTES_MAX} bytes")
-    size = int(np.prod(array.shape, dtype=object)) * itemsize
-    needed = -(-array.shape[0] // array.chunks[0])
-    if size > UNCHECKED_BYTES and array.nchunks_initialized < needed:
-        raise TapeError(f"{path} is damaged: {name} claims {size} bytes, but the store lacks the chunks for them")
 
 
 class _TapeArray(BackendArray):

@@ -17,6 +17,7 @@ import zarr
 
 from workbench.tape import store
 from workbench.tape.arrays import Item, group_metadata
+from workbench.tape.checks import checked_arrays
 from workbench.tape.errors import TapeError, first_line, reading
 from workbench.tape.journal import JournalContents, read_header, read_journal
 from workbench.tape.lock import FileLock
@@ -101,7 +102,8 @@ class Recorder:
                     f"{self.header.get('run_id')!r}; move one of them away"
                 )
             self.offset, self.closed = int(attrs["journal_offset"]), bool(attrs["closed"])
-            self._tables = Tables(attrs["words"], dict(root.members(max_depth=1)))
+            arrays = checked_arrays(dict(root.members(max_depth=1)), attrs["rows"], self.folder.tape)
+            self._tables = Tables(attrs["words"], arrays)
 
     @property
     def events(self) -> int:

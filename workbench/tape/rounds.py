@@ -11,7 +11,7 @@ from typing import Any
 from workbench.protocol.records import Kind, Record, learner_of
 from workbench.tape.arrays import Table
 from workbench.tape.columns import Batch
-from workbench.tape.details import fits, split, whole_list
+from workbench.tape.details import fits, split
 from workbench.tape.journal import PROCESSES_MAX
 from workbench.tape.schema import ABORTED, DROPPED, FORGOTTEN, MERGED, OPEN, SKIPPED
 
@@ -164,16 +164,19 @@ class RoundRows:
 
     def _fill_list(self, rows: list[int], name: str, values: Any) -> bool:
         """Put a list into the cells of ``rows`` that are free; whether the cells now give it back."""
-        c = self.contributions
         if not isinstance(values, list | tuple) or len(values) != len(rows):
             return False
-        variable = c.group.variable(name)
+        column = self.contributions.columns[name]
+        cells, variable, exact = column.rows(0, self.contributions.rows), column.variable, True
         for row, value in zip(rows, values, strict=True):
-            if fits(variable, value) and c.unset(row, name):
-                c.put(row, name, value)
-        return whole_list(values, variable) and all(
-            _equal(c.get(row, name), value) for row, value in zip(rows, values, strict=True)
-        )
+            stored = cells[row].item()
+            if not fits(variable, value):
+                exact = False
+            elif stored == variable.fill or stored != stored:
+                self.contributions.put(row, name, value)
+            elif stored != value:
+                exact = False
+        return exact
 
     def _ended(self, record: Record, event: int, reason: int) -> None:
         for row in self._open.pop((record.round, record.fragment), {}).values():

@@ -1,0 +1,123 @@
+"""Speed of the tape: journal, recorder, and opening a tape of a million events.
+
+Run as ``python -m tests.benchmarks.bench_tape [EVENTS]``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tests.tape.examples import run_records
+from workbench.protocol.records import Record
+from workbench.tape import JournalWriter, Recorder, open_tape, read_journal
+
+BATCH = 100
+
+
+class Row(NamedTuple):
+    """One measured figure; ``budget`` is None where none is set, and then ``met`` is True."""
+
+    name: str
+    value: float
+    unit: str
+    budget: float | None
+    met: bool
+
+
+def _row(name: str, value: float, unit: str, budget: float | None = None) -> Row:
+    return Row(name, value, unit, budget, budget is None or value <= budget)
+
+
+def _write(path: Path, records: list[Record], events: int) -> float:
+    """Journal ``events`` records in batches; return the seconds that appending took."""
+    spent = 0.0
+    with JournalWriter(path, {"run_id": "bench"}) as journal:
+        for start in range(0, events, BATCH):
+            at = start % len(records)
+            batch = records[at : at + BATCH]
+            begin = time.perf_counter()
+            journal.append(batch)
+            spent += time.perf_counter() - begin
+    return spent
+
+
+def _commit_cost(folder: Path, records: list[Record]) -> tuple[float, float]:
+    """Median processor and wall seconds of one drain of a second's worth of events."""
+    costs = []
+    with JournalWriter(folder / "journal", {"run_id": "bench"}) as journal, Recorder(folder) as recorder:
+        for i in range(12):
+            journal.append(records[i * BATCH : (i + 1) * BATCH])
+            cpu, wall = time.process_time(), time.perf_counter()
+            recorder.drain()
+            costs.append((time.process_time() - cpu, time.perf_counter() - wall))
+    cpu_s, wall_s = np.median(np.array(costs[2:]), axis=0).tolist()
+    return cpu_s, wall_s
+
+
+def _staleness(tree: Any) -> Any:
+    """The table that the budget speaks of: version merged into - 1 - base version, (merge x learner)."""
+    dense = tree.wb.merge_learner()
+    return dense["version"] - 1 - dense["base_version"].where(dense["included"])
+
+
+def run(events: int = 1_000_000) -> list[Row]:
+    """Measure everything on ``events`` events; return the figures."""
+    records = run_records(rounds=2000, learners=4, fragments=12)
+    records = records[: len(records) // BATCH * BATCH]
+    with tempfile.TemporaryDirectory() as name:
+        folder, small = Path(name) / "run", Path(name) / "small"
+        folder.mkdir()
+        small.mkdir()
+        cpu_s, wall_s = _commit_cost(small, records)
+        append_s = _write(folder / "journal", records, events)
+        begin = time.perf_counter()
+        read_journal(folder / "journal")
+        read_s = time.perf_counter() - begin
+        begin = time.perf_counter()
+        recorder = Recorder(folder)
+        recorder.drain()
+        drain_s = time.perf_counter() - begin
+        recorder.close()
+        close_s = time.perf_counter() - begin - drain_s
+        begin = time.perf_counter()
+        tree = open_tape(folder)
+        open_s = time.perf_counter() - begin
+        _staleness(tree).load()
+        table_s = time.perf_counter() - begin
+        begin = time.perf_counter()
+        tree["events"].dataset.isel(event=events // 2).load()
+        scrub_s = time.perf_counter() - begin
+        files = [path for path in (folder / "tape").rglob("*") if path.is_file()]
+        size = sum(path.stat().st_size for path in files)
+    return [
+        _row("journal_append", events / append_s, "records/s"),
+        _row("journal_read", events / read_s, "records/s"),
+        _row("recorder_drain", events / drain_s, "events/s"),
+        _row("recorder_close", close_s, "s"),
+        _row("commit_cpu", 1e3 * cpu_s, "ms"),
+        _row("commit_wall", 1e3 * wall_s, "ms"),
+        _row(f"open_{events}_events", open_s, "s", 2.0),
+        _row("open_and_staleness_table", table_s, "s", 2.0),
+        _row("scrub_to_an_event", 1e3 * scrub_s, "ms", 50.0),
+        _row("tape_size", size / events, "bytes/event"),
+        _row("tape_files", len(files), "files"),
+    ]
+
+
+def main(arguments: list[str]) -> int:
+    """Print the figures; exit 1 if a budget is missed."""
+    rows = run(int(arguments[0]) if arguments else 1_000_000)
+    for row in rows:
+        budget = "" if row.budget is None else f"   budget {row.budget:g}: {'met' if row.met else 'MISSED'}"
+        print(f"{row.name:28} {row.value:14,.2f} {row.unit}{budget}")
+    return 0 if all(row.met for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
