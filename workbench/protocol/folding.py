@@ -129,13 +129,16 @@ def _fold(core: LearnerCore, p: int, update: PendingUpdate) -> None:
 
 
 def _reset_counters(core: LearnerCore, p: int, rule: str, reference: CapturedCopy | None) -> None:
-    """Zero, except after a delay-corrected fold: the steps since the copy that was merged, or since the base."""
+    """Zero, except after a delay-corrected fold: what came since the copy that was merged, or since the base.
+
+    A copy may be older than the last reset (the rule was changed live): then nothing before it counts anyway.
+    """
     state = core.state
     if rule != "delay_corrected":
         state.c_steps[p] = state.c_tokens[p] = 0
     elif reference is not None:
-        state.c_steps[p] -= reference.steps
-        state.c_tokens[p] -= reference.tokens
+        state.c_steps[p] = min(state.c_steps[p], state.n - reference.step)
+        state.c_tokens[p] = min(state.c_tokens[p], state.total_tokens - reference.total_tokens)
 
 
 def _forget_decided(core: LearnerCore, p: int) -> None:

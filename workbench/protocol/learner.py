@@ -56,6 +56,7 @@ class LearnerMachine:
         core = self._begin(now)
         core.state.last_heard = now
         core.state.next_beat = now + core.state.fixed.heartbeat_ns
+        core.state.join_again_at = now + JOIN_AGAIN_NS
         core.out.append(Connect())
         return self._settle()
 
@@ -113,7 +114,8 @@ def _keep_alive(core: LearnerCore) -> None:
         return
     if state.join_again_at != UNSET and now >= state.join_again_at:
         state.join_again_at = now + JOIN_AGAIN_NS
-        if state.connection == UNSET:
+        if state.connection == UNSET or now - state.last_heard >= state.fixed.heartbeat_limit_ns:
+            state.connection = UNSET
             core.out.append(Connect())
         else:
             core.send_join()
@@ -217,6 +219,7 @@ def _step_ended(core: LearnerCore, event: StepEnded) -> None:
     state.step_ns = core.now - event.start_ns
     state.c_steps = [c + 1 for c in state.c_steps]
     state.c_tokens = [c + event.tokens for c in state.c_tokens]
+    state.total_tokens += event.tokens
     if not state.healed and min(state.base) >= 0:
         state.healed = True
     core.record(
@@ -236,7 +239,7 @@ def _step_ended(core: LearnerCore, event: StepEnded) -> None:
         },
     )
     state.waited_ns = 0
-    state.published = Published(state.n, list(state.c_steps), list(state.c_tokens))
+    state.published = Published(state.n, list(state.c_steps), list(state.c_tokens), state.total_tokens)
     core.out.append(Publish(-1))
     core.send_metadata(leaving=bool(state.ending))
     _finish_boundary(core)

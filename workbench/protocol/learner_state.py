@@ -32,6 +32,7 @@ class CapturedCopy(msgspec.Struct, gc=False):
     base_version: int
     steps: int
     tokens: int
+    total_tokens: int
     codec: str
     cause: tuple[int, int]
     sent: bool = False
@@ -44,6 +45,7 @@ class Published(msgspec.Struct, gc=False):
     n: int
     c_steps: list[int]
     c_tokens: list[int]
+    total_tokens: int = 0
 
 
 class Outbox(msgspec.Struct):
@@ -84,6 +86,7 @@ class LearnerState(msgspec.Struct):
     stepping: bool = False
     waiting_since: int = UNSET
     waited_ns: int = 0
+    total_tokens: int = 0
     inbox: dict[int, PendingUpdate] = {}
     captures: dict[int, list[CapturedCopy]] = {}
     asked: LearnerSettings | None = None

@@ -9,7 +9,7 @@ from workbench.protocol.messages import CONTROL, Beat, End, Join, Metadata, Welc
 from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.settings import SECOND, learner_values
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import NEVER, UNSET, Member, Round, RoundState
+from workbench.protocol.syncer_state import NEVER, UNSET, Member, PullState, Round, RoundState
 
 RECENT_STEPS = 50
 
@@ -253,7 +253,7 @@ def _break_silent(core: SyncerCore, round_: Round) -> None:
         if (
             member.connected
             and pull.incarnation == member.incarnation
-            and learner not in round_.here
+            and pull.state == PullState.OUTSTANDING
             and core.now - round_.stuck_since >= stuck_limit_ns(core, member)
         ):
             lose(core, member, "unanswered")

@@ -25,6 +25,7 @@ def pulled(core: LearnerCore, message: Pull) -> None:
         state.base[p],
         published.c_steps[p],
         published.c_tokens[p],
+        published.total_tokens,
         message.codec,
         (SYNCER, message.origin),
     )

@@ -23,7 +23,8 @@ from workbench.protocol.syncer_state import (
 def candidates(core: SyncerCore, round_: Round) -> tuple[int, list[Member], list[Member]]:
     """Count toward K, clean learners not yet asked, and those of them that are admitted.
 
-    A learner whose fragment is here counts; one that was pulled in its present incarnation and has not
+    A ready learner counts if the rule would admit it (``paced`` may not), else a round could end its grace with
+    nobody to ask.  A learner whose fragment is here counts; one that was pulled in its present incarnation and has not
     sent does not, until its fragment comes.
     """
     state = core.state
@@ -35,15 +36,30 @@ def candidates(core: SyncerCore, round_: Round) -> tuple[int, list[Member], list
     for member in state.members.values():
         if member.learner in round_.here or not admission.is_clean(state, member, p, now):
             continue
-        pull = round_.pulls.get(member.learner)
-        if pull is not None and pull.incarnation == member.incarnation:
+        if was_asked(round_, member):
             continue
         clean.append(member)
-        if member.g >= t:
-            count += 1
         if eligible(state, member, round_):
             admitted.append(member)
+            count += member.g >= t
     return count, clean, admitted
+
+
+def was_asked(round_: Round, member: Member) -> bool:
+    """Whether a learner gets no PULL of this round any more.
+
+    One PULL per incarnation; but one that was refused, or whose answer was dropped, has been answered:
+    after newer METADATA (before that the learner is not clean) it may be asked again, else a round that
+    needs it would wait for ever.
+    """
+    if member.learner in round_.guarded:
+        return True
+    pull = round_.pulls.get(member.learner)
+    return (
+        pull is not None
+        and pull.incarnation == member.incarnation
+        and pull.state not in (PullState.REFUSED, PullState.DROPPED)
+    )
 
 
 def any_ready(core: SyncerCore, round_: Round) -> int:
@@ -113,7 +129,7 @@ def _pull(core: SyncerCore, round_: Round, admitted: list[Member], over: bool) -
         m.learner: admission.why_not(state, m, round_, core.now)
         for m in state.members.values()
         if m.connected and m.healed and m.learner not in asked and m.learner not in round_.here
-        and (m.learner not in round_.pulls or round_.pulls[m.learner].incarnation != m.incarnation)
+        and not was_asked(round_, m)
     }
     core.record(
         Kind.GRACE_ENDED,

@@ -46,8 +46,8 @@ class Watch:
         self.open: dict[int, int] = {}
         self.merging: set[int] = set()
         self.opened_at: dict[int, MergeSettings] = {}
-        self.pulled: dict[int, set[int]] = {}
         self.pulls: set[tuple[int, int, int]] = set()
+        self.ever_pulled: dict[int, set[int]] = {}
         self.arrived: set[tuple[int, int]] = set()
         self.merged_steps: dict[tuple[int, int], set[int]] = {}
         self.bases: dict[int, tuple[int, list[int]]] = {}
@@ -158,13 +158,11 @@ class Watch:
     def _forget_round(self, t: int) -> None:
         self.open.pop(t, None)
         self.merging.discard(t)
-        self.pulled.pop(t, None)
         self.opened_at.pop(t, None)
 
     def _restarted(self, world: World, record: Record) -> None:
         self.merging.discard(record.round)
         self.arrived = {key for key in self.arrived if key[0] != record.round}
-        self.pulled.pop(record.round, None)
 
     def _quorum(self, world: World, record: Record) -> None:
         """Recount, from the truth, who may be counted: healed, far enough, or its fragment here."""
@@ -186,7 +184,13 @@ class Watch:
         if key in self.pulls or (record.round, learner) in self.arrived:
             self._broken("a second PULL of one round", key)
         self.pulls.add(key)
-        self.pulled.setdefault(record.round, set()).add(learner)
+        self.ever_pulled.setdefault(record.round, set()).add(learner)
+
+    def _answered(self, world: World, record: Record) -> None:
+        """A refused or dropped answer: the learner may be asked again."""
+        if record.reason != "nonfinite":
+            learner = learner_of(record.peer)
+            self.pulls.discard((record.round, learner, self.incarnations[learner]))
 
     def _arrived(self, world: World, record: Record) -> None:
         learner = learner_of(record.peer)
@@ -242,7 +246,7 @@ class Watch:
         counted = world.syncer.machine.state.rounds[order.round].here[learner]
         if work.learner != learner or work.fragment != order.fragment:
             self._broken("2: another learner's work", work)
-        if learner not in self.pulled.get(order.round, ()) and learner not in self.pulls_before(order.round):
+        if learner not in self.ever_pulled.get(order.round, ()):
             self._broken("3: merged without having been admitted", (order.round, learner))
         if not work.finite or not work.steps or counted.steps != len(work.steps) or counted.step != work.steps[-1]:
             self._broken("3: what is merged is not what was counted", (work, counted.steps, counted.step))
@@ -259,10 +263,6 @@ class Watch:
         if not seen.isdisjoint(work.steps):
             self._broken("2: a step is merged twice", (learner, order.fragment, sorted(seen & set(work.steps))))
         world.at(world.now + 1, self._note_merged, (world, order, learner, work.steps))
-
-    def pulls_before(self, t: int) -> set[int]:
-        """Learners that were pulled for round ``t`` in any incarnation."""
-        return {learner for round_, learner, _ in self.pulls if round_ == t}
 
     def _note_merged(self, world: World, order: act.Merge, learner: int, steps: tuple[int, ...]) -> None:
         """Steps count as merged when their merge is in the journal."""
@@ -330,6 +330,8 @@ _RECORD_CHECKS: dict[int, Any] = {
     Kind.QUORUM_REACHED: Watch._quorum,
     Kind.PULL_SENT: Watch._pull_sent,
     Kind.FRAGMENT_ARRIVED: Watch._arrived,
+    Kind.FRAGMENT_DROPPED: Watch._answered,
+    Kind.REFUSAL_ARRIVED: Watch._answered,
     Kind.MERGED: Watch._merged,
     Kind.MERGE_COMMITTED: Watch._is_committed,
 }

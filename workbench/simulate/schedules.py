@@ -76,6 +76,8 @@ def draw(seed: int) -> Schedule:
         "fold_at": rng.choice(("receipt", "receipt", "due")),
         "start_limit_s": rng.choice((0.3, 2.0, 5.0)),
     }
+    if config["grace"] == "all" and config["eligibility"] == "step" and lead is None:
+        config["eligibility"] = "fresh"  # waiting for the slowest while the others run on at once grows without end
     virtual = {
         "step_s": 0.1,
         "step_model": rng.choice(("fixed", "jitter", "jitter", "heavy")),

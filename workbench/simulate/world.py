@@ -5,7 +5,7 @@ It owns no protocol logic: it tells machines what happened and does what they re
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any, Protocol
 
@@ -75,6 +75,10 @@ class World:
         (process, incarnation, time_ns, bytes).
     observer : Observer, optional
         Looks on.
+    sizes : sequence of int, optional
+        Elements of each fragment, the weights of the tokens that an evaluation reports; equal by default.
+    identity : dict, optional
+        Host, pid and fingerprint that every process start is recorded with.
     """
 
     def __init__(
@@ -85,6 +89,8 @@ class World:
         plan: FaultPlan = FaultPlan(),
         journal: Callable[[list[tuple[int, int, int, bytes]], list[Record]], None] | None = None,
         observer: Observer | None = None,
+        sizes: Sequence[int] = (),
+        identity: dict[str, Any] | None = None,
     ) -> None:
         self.config = config
         self.fixed: FixedSettings = fixed_settings_of(config, offsets)
@@ -104,7 +110,10 @@ class World:
         self.finished = ""
         self.failed = ""
         self.evaluated_at = -1
-        self.tokens_merged = 0
+        self.last_loss: float | None = None
+        self.sizes = list(sizes) or [1] * len(offsets)
+        self.identity = identity or {}
+        self.merged_tokens = [0] * len(offsets)
         self.supervisor = ForeignProcess(SUPERVISOR)
         self.evaluator = ForeignProcess(EVALUATOR)
         self.syncer = SyncerProcess(syncer.new_state(self.fixed, settings_book_of(config)), 1)
@@ -148,7 +157,9 @@ class World:
         """A learner process starts; its machine is there after the start-up time."""
         process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
         self.learners[learner] = process
-        self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number))
+        self.supervise(
+            Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity)
+        )
         self.at(self.now + int(self.config.virtual.start_s * SECOND), self._wake_up_learner, (process,))
 
     def _wake_up_learner(self, process: LearnerProcess) -> None:
@@ -321,6 +332,8 @@ class World:
         if not process.alive:
             return
         self.arithmetic.commit(order.fragment, order.version)
+        merged = next(r for r in reversed(self.records) if r.kind == Kind.MERGED and r.round == order.round)
+        self.merged_tokens[order.fragment] += merged.tokens
         self.give(process, ev.CommitDone(order.round, order.fragment, order.version))
         self._evaluate_when_due()
 
@@ -353,7 +366,11 @@ class World:
         reachable = self.syncer.alive and self.syncer.started
         if reachable and not any(self.network.is_cut(process.learner, d) for d in (TO_SYNCER, TO_LEARNER)):
             number = self.network.open(process.learner, process.number).number
-            self.at(self.now + 2 * self.times.delay_ns(self.network.count), self.give, (process, ev.Connected(number)))
+            self.at(self.now + 2 * self.times.delay_ns(self.network.count), self._connected, (process, number))
+
+    def _connected(self, process: LearnerProcess, number: int) -> None:
+        if self.network.connections[number].open:
+            self.give(process, ev.Connected(number))
 
     def _begin_step(self, process: LearnerProcess, order: act.StartStep) -> None:
         whole = self.times.step_ns(process.learner, order.step)
@@ -452,11 +469,14 @@ class World:
         if loss is None:
             return
         self.evaluated_at = merges
+        self.last_loss = loss
+        tokens = sum(size * merged for size, merged in zip(self.sizes, self.merged_tokens, strict=True))
         self.evaluator.record(
             self.now,
             Kind.EVALUATED,
             value=loss,
             steps=merges,
+            tokens=tokens // sum(self.sizes),
             detail={"versions": list(state.versions), "seconds": 0.0},
         )
         self._report(self.evaluator)

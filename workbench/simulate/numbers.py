@@ -1,0 +1,197 @@
+"""Arithmetic with numbers for the virtual-time driver: the same executors that real processes use."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.algorithms.digest import digest
+from workbench.algorithms.fragment_slots import slots_needed
+from workbench.algorithms.syncer_arithmetic import MergeSettings, SyncerArithmetic
+from workbench.config import RunConfig
+from workbench.protocol.actions import Fold, Merge, StartStep
+from workbench.simulate.arithmetic import CaptureNumbers, MergeNumbers, StepNumbers
+from workbench.training.flat import initial_weights
+from workbench.training.learner_arithmetic import LearnerArithmetic
+from workbench.training.program import TrainingProgram
+
+
+class Outgoing(NamedTuple):
+    """A contribution under way."""
+
+    fragment: int
+    base_version: int
+    codec: str
+    payload: Any
+
+
+class Incoming(NamedTuple):
+    """A contribution as its receiver has decoded it."""
+
+    values: np.ndarray
+    digest: int
+
+
+def poisoned(values: np.ndarray) -> np.ndarray:
+    """The numeric fault ``nan``: one value of the outgoing copy is no number."""
+    bad = values.copy()
+    bad[bad.size // 2] = np.nan
+    return bad
+
+
+POISONS = {"nan": poisoned}
+"""Numeric faults by name: from the values that were captured to those that go out."""
+
+
+def merge_settings(order_settings: dict[str, Any], seed: int) -> MergeSettings:
+    """Settings of a merge order in the arithmetic's own words."""
+    return MergeSettings(
+        order_settings["merge"],
+        order_settings["outer"],
+        order_settings["outer_rate"],
+        order_settings["outer_momentum"],
+        order_settings["anchor"],
+        seed,
+    )
+
+
+class Numbers:
+    """Real training in virtual time: one executor per learner and one for the syncer, in one process.
+
+    Parameters
+    ----------
+    config : RunConfig
+    program : TrainingProgram
+        Compiled functions and text, shared.
+    """
+
+    def __init__(self, config: RunConfig, program: TrainingProgram) -> None:
+        self.config = config
+        self.program = program
+        self.fragmentation = program.fragmentation
+        self.initial = initial_weights(config)
+        self.syncer = SyncerArithmetic(
+            self.fragmentation, self.initial, slot_count=slots_needed(config.anchor, config.anchors_kept)
+        )
+        self.learners: dict[int, LearnerArithmetic] = {}
+        self.payloads: dict[int, Outgoing | Incoming | np.ndarray] = {}
+        self.current: list[np.ndarray] = [flat.copy() for flat in self.initial]
+        self.next_handle = 0
+
+    def _keep(self, payload: Outgoing | np.ndarray) -> int:
+        self.next_handle += 1
+        self.payloads[self.next_handle] = payload
+        return self.next_handle
+
+    def adopt(self, learner: int, source: str) -> int:
+        """See `Arithmetic.adopt`."""
+        made = LearnerArithmetic(self.config, learner, self.program, self.fragmentation)
+        made.load(self.initial)
+        self.learners[learner] = made
+        return made.digest()
+
+    def drop(self, learner: int) -> None:
+        """See `Arithmetic.drop`."""
+        self.learners.pop(learner, None)
+
+    def step(self, learner: int, order: StartStep) -> StepNumbers:
+        """See `Arithmetic.step`."""
+        done = self.learners[learner].step(
+            order.step, order.global_step, order.rate_scale, order.batch, order.accumulation
+        )
+        return StepNumbers(done.loss, done.tokens, done.batch, done.accumulation)
+
+    def publish(self, learner: int, fragment: int) -> None:
+        """See `Arithmetic.publish`; a fold renews the host copy of its fragment itself."""
+        if fragment < 0:
+            self.learners[learner].publish()
+
+    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: str) -> CaptureNumbers:
+        """See `Arithmetic.capture`."""
+        executor = self.learners[learner]
+        made = executor.capture(fragment, step, codec, POISONS[poison] if poison else None)
+        handle = self._keep(Outgoing(fragment, executor.base_versions[fragment], codec, made.payload))
+        return CaptureNumbers(made.digest, made.nbytes, handle)
+
+    def fold(self, learner: int, order: Fold) -> None:
+        """See `Arithmetic.fold`."""
+        theta = self.payloads[order.handle]
+        assert isinstance(theta, np.ndarray)
+        reference = order.reference if order.reference >= 0 else None
+        self.learners[learner].fold(order.fragment, theta, order.version, order.rule, order.alpha, reference)
+
+    def forget(self, learner: int, fragment: int, step: int) -> None:
+        """See `Arithmetic.forget`."""
+        if learner in self.learners:
+            self.learners[learner].forget(fragment, step)
+
+    def update(self, fragment: int, version: int) -> tuple[int, int]:
+        """See `Arithmetic.update`; all addressees share one copy, made when the version was committed."""
+        theta = self.current[fragment]
+        return self._keep(theta), theta.nbytes
+
+    def looks(self, handle: int) -> tuple[bool, bool, float]:
+        """See `Arithmetic.looks`: decodes, as the receiver does before its machine sees the header."""
+        sent = self.payloads[handle]
+        assert isinstance(sent, Outgoing)
+        try:
+            values = self.syncer.decode(sent.fragment, sent.payload, sent.codec, sent.base_version)
+        except LookupError:
+            return True, True, 0.0  # the base is gone: the machine refuses it as stale, whatever it holds
+        except ValueError:
+            return True, False, 0.0
+        seen = self.syncer.check(sent.fragment, values)
+        self.payloads[handle] = Incoming(values, seen.digest)
+        return seen.finite, True, seen.norm
+
+    def release(self, handle: int) -> None:
+        """See `Arithmetic.release`."""
+        self.payloads.pop(handle, None)
+
+    def merge(self, order: Merge) -> MergeNumbers:
+        """See `Arithmetic.merge`."""
+        used = [self.payloads[handle] for handle in order.handles]
+        arrived = [item for item in used if isinstance(item, Incoming)]
+        if order.fresh_outer:
+            self.syncer.reset_outer(order.fragment)
+        info = self.syncer.merge(
+            order.fragment,
+            order.version,
+            order.learners,
+            [item.values for item in arrived],
+            order.weights,
+            order.base_versions,
+            merge_settings(order.settings, self.config.seed),
+        )
+        norms = dict(zip(info.used, info.norms, strict=True))
+        cosines = dict(zip(info.used, info.cosines, strict=True))
+        return MergeNumbers(
+            bool(np.isfinite(info.norm)),
+            info.digest,
+            info.outer_digest,
+            info.norm,
+            [float(norms.get(m, 0.0)) for m in order.learners],
+            [float(cosines.get(m, 0.0)) for m in order.learners],
+            [item.digest for item in arrived],
+        )
+
+    def commit(self, fragment: int, version: int) -> None:
+        """See `Arithmetic.commit`."""
+        self.syncer.commit(fragment, version)
+        self.current[fragment] = self.syncer.theta(fragment).copy()
+
+    def recover(self, versions: list[int]) -> None:
+        """See `Arithmetic.recover`."""
+        for p, version in enumerate(versions):
+            if not self.syncer.restore(p, version):
+                raise RuntimeError(f"no slot holds version {version} of fragment {p}, which the journal names")
+            self.current[p] = self.syncer.theta(p).copy()
+
+    def evaluate(self) -> float | None:
+        """See `Arithmetic.evaluate`."""
+        return self.program.evaluate(self.current)
+
+    def digest(self) -> int:
+        """xxh3-64 of the committed weights in the order of the fragments."""
+        return digest(np.concatenate(self.current))

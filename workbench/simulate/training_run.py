@@ -1,0 +1,214 @@
+"""A training run in virtual time: real gradients, modelled clock and network, a journal and a tape."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.algorithms.digest import digest
+from workbench.algorithms.fragments import Fragmentation
+from workbench.algorithms.schedule import offsets
+from workbench.algorithms.seeds import sub_seed
+from workbench.config import RunConfig, to_toml
+from workbench.datasets import Text, open_text
+from workbench.protocol.records import Record
+from workbench.simulate.faults import FaultPlan
+from workbench.simulate.numbers import Numbers
+from workbench.simulate.world import World
+from workbench.tape.journal import Input, JournalWriter
+from workbench.tape.recorder import Recorder
+from workbench.tape.run_folder import RunFolder, create_run_folder
+from workbench.training.environment import code_version, fingerprint
+from workbench.training.flat import initial_weights
+from workbench.training.program import TrainingProgram
+
+SEED_NAMES = ("weights", "data", "virtual", "chaos")
+EVENTS_PER_LOOK = 200
+
+
+class Progress(NamedTuple):
+    """How far a run is.
+
+    Attributes
+    ----------
+    merges, rounds : int
+        Done, opened.
+    time_s : float
+        Virtual time [s].
+    loss : float or None
+        Last validation loss [nats per byte].
+    """
+
+    merges: int
+    rounds: int
+    time_s: float
+    loss: float | None
+
+
+class TrainedRun(NamedTuple):
+    """What a run left.
+
+    Attributes
+    ----------
+    path : Path
+        Run folder.
+    merges : int
+        Done.
+    wall_s, virtual_s : float
+        Real and virtual seconds.
+    digest : int
+        xxh3-64 of the final weights in the order of the fragments.
+    """
+
+    path: Path
+    merges: int
+    wall_s: float
+    virtual_s: float
+    digest: int
+
+
+class RunLost(RuntimeError):
+    """The run cannot go on: a state that must not be, or events have run out."""
+
+
+def model_manifest(fragmentation: Fragmentation) -> dict[str, dict[str, Any]]:
+    """Tensor to shape, dtype, kind and fragment."""
+    return {
+        spec.name: {"shape": list(spec.shape), "dtype": spec.dtype, "kind": spec.kind, "fragment": fragment}
+        for spec, fragment in zip(fragmentation.tensors, fragmentation.assignment, strict=True)
+    }
+
+
+def run_header(config: RunConfig, text: Text, program: TrainingProgram, plan: FaultPlan) -> dict[str, Any]:
+    """Facts of a run, for the head of its journal and the root of its tape."""
+    flat = b"".join(part.tobytes() for part in initial_weights(config))
+    initial = digest(flat)
+    toml = to_toml(config)
+    return {
+        "run_id": f"{digest((toml + plan.chaos + plan.scenario).encode()):016x}-{initial & 0xFFFFFFFF:08x}",
+        "clock": "virtual",
+        "config": toml,
+        "seeds": {name: sub_seed(config.seed, name) for name in SEED_NAMES},
+        "code_version": code_version(),
+        "fingerprint": fingerprint(),
+        "manifest": model_manifest(program.fragmentation),
+        "initial_digest": f"{initial:016x}",
+        "data_manifest": [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest],
+        "faults": {"chaos": plan.chaos, "scenario": plan.scenario},
+        "parent": None,
+    }
+
+
+class _Writer:
+    """The syncer's journal, and the recorder that follows it about once a second."""
+
+    def __init__(self, folder: RunFolder, header: dict[str, Any]) -> None:
+        self.journal = JournalWriter(folder.journal, header)
+        self.recorder = Recorder(folder)
+        self.began = self.drained = time.monotonic()
+
+    def append(self, inputs: list[tuple[int, int, int, bytes]], records: list[Record]) -> None:
+        """One write: the inputs of the machine and the records that follow from them."""
+        self.journal.append([*(Input(*item) for item in inputs), *records])
+
+    def follow(self) -> None:
+        """Drain into the tape when the interval has passed."""
+        now = time.monotonic()
+        if now - self.drained >= self.recorder.interval_s(now - self.began):
+            self.drained = now
+            self.recorder.drain()
+
+    def close(self) -> None:
+        """Everything onto the tape, which is closed."""
+        self.journal.close()
+        self.recorder.close()
+
+    def release(self) -> None:
+        """After an error: locks are given back, the journal stays."""
+        self.journal.close()
+        self.recorder.release()
+
+
+def train_virtual(
+    config: RunConfig,
+    out: str | Path,
+    faults: FaultPlan = FaultPlan(),
+    progress: Callable[[Progress], None] | None = None,
+) -> TrainedRun:
+    """Train by Decoupled DiLoCo in virtual time and leave a tape.
+
+    Parameters
+    ----------
+    config : RunConfig
+    out : path
+        Folder of the run; refused if it holds anything.
+    faults : FaultPlan
+        Faults to inject.
+    progress : callable, optional
+        Called now and then.
+
+    Raises
+    ------
+    ConfigError
+        The data cannot be used, or the folder holds something.
+    RunLost
+        The run came to no end.
+    """
+    began = time.monotonic()
+    text = open_text(config.data)
+    program = TrainingProgram(config, text)
+    numbers = Numbers(config, program)
+    header = run_header(config, text, program, faults)
+    folder = create_run_folder(out, to_toml(config))
+    writer = _Writer(folder, header)
+    try:
+        world = World(
+            config,
+            offsets(config.fragments, config.period),
+            numbers,
+            faults,
+            journal=writer.append,
+            sizes=program.fragmentation.sizes,
+            identity={"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": header["fingerprint"]},
+        )
+        _go(world, writer, progress)
+    except BaseException:
+        writer.release()
+        raise
+    writer.close()
+    return TrainedRun(
+        folder.path,
+        world.syncer.machine.state.merges,
+        time.monotonic() - began,
+        world.now / 1e9,
+        numbers.digest(),
+    )
+
+
+def _go(world: World, writer: _Writer, progress: Callable[[Progress], None] | None) -> None:
+    """Let the world run to its end, with a look at the tape and at the reader now and then."""
+    count = 0
+    while not world.finished and not world.failed:
+        if not world.heap:
+            raise RunLost(f"nothing is left to happen at {world.now / 1e9:.1f} s of virtual time")
+        world.step()
+        count += 1
+        if count % EVENTS_PER_LOOK == 0:
+            writer.follow()
+            if progress is not None:
+                progress(_progress(world))
+    if progress is not None:
+        progress(_progress(world))
+    if world.failed:
+        raise RunLost(world.failed)
+
+
+def _progress(world: World) -> Progress:
+    state = world.syncer.machine.state
+    return Progress(state.merges, state.opened_t, world.now / 1e9, world.last_loss)
+
