@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,18 +10,20 @@ from workbench.cli.main import main
 
 
 @pytest.fixture
-def asked(stand_in: Callable[..., None]) -> list[dict[str, Any]]:
-    """Stand in for the explorer: odd seeds break a rule."""
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Stand in for many schedules: odd seeds break a rule.  One schedule is told by the real explorer."""
+    from workbench.simulate import explorer
+
     seen: list[dict[str, Any]] = []
 
-    def explore(seeds: int, first_seed: int, processes: int, progress: Callable[[int, int], None]) -> SimpleNamespace:
+    def explore(seeds: int, first_seed: int, processes: int, progress: Callable[[int, int], None]) -> Any:
         seen.append({"seeds": seeds, "first_seed": first_seed, "processes": processes})
         progress(seeds, seeds)
         bad = [seed for seed in range(first_seed, first_seed + seeds) if seed % 2]
-        failures = [SimpleNamespace(seed=s, message="rule 4", command=f"workbench explore --seed {s}") for s in bad]
-        return SimpleNamespace(schedules=seeds, events=100 * seeds, merges=10 * seeds, failures=failures)
+        failures = [explorer.Failure(s, "rule 4", f"workbench explore --seed {s}") for s in bad]
+        return explorer.ExploreReport(seeds, 100 * seeds, 10 * seeds, 40, 3, failures, {}, 0.5)
 
-    stand_in("workbench.simulate.explorer", explore=explore, run_one=lambda seed: f"the story of {seed}")
+    monkeypatch.setattr(explorer, "explore", explore)
     return seen
 
 
@@ -50,8 +51,20 @@ def test_json_holds_the_failures(asked: list[dict[str, Any]], capsys: pytest.Cap
 
 def test_one_seed_tells_its_story(asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explore", "--seed", "5"]) == 0
-    assert capsys.readouterr().out == "the story of 5\n"
+    out = capsys.readouterr().out
+    assert "all invariants held: 40 merges" in out
+    assert "fault_injected" in out
     assert asked == []
+
+
+def test_a_printed_schedule_runs_again(asked: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]) -> None:
+    from workbench.simulate.schedules import draw
+
+    assert main(["explore", "--schedule", draw(5).text()]) == 0
+    told = capsys.readouterr().out
+    assert main(["explore", "--seed", "5"]) == 0
+    assert capsys.readouterr().out == told
+    assert main(["explore", "--schedule", "{"]) == 2
 
 
 @pytest.mark.parametrize("words", [["--seeds", "0"], ["--first", "-1"], ["--processes", "0"], ["--seeds", "x"]])

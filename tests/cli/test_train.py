@@ -21,19 +21,28 @@ def calls(stand_in: Put) -> list[dict[str, Any]]:
     """Record what the verb asks for."""
     seen: list[dict[str, Any]] = []
 
-    def train(config: RunConfig, out: Path, faults: Any, progress: Any) -> dict[str, Any]:
+    def train(config: RunConfig, out: Path, faults: Any, progress: Any) -> SimpleNamespace:
         seen.append({"config": config, "out": out, "faults": faults})
         progress(SimpleNamespace(merges=config.rounds, rounds=config.rounds, time_s=1.0, loss=2.0))
-        return {
-            "merges": config.rounds,
-            "val_loss_last": float("nan"),
-            "goodput": 0.97,
-            "wall_s": 1.0,
-            "tape": str(out),
+        return SimpleNamespace(path=out, digest=0xAB, virtual_s=1.0, wall_s=1.0)
+
+    def summary(tape: Any) -> dict[str, Any]:
+        config = seen[-1]["config"]
+        fates = dict.fromkeys(("overwritten", "not_merged", "blended", "lost", "rolled_back", "local"), 1.0)
+        tokens = {f"tokens_{fate}": value for fate, value in fates.items()} | {"tokens_merged": 94.0}
+        processed = 100.0 if config.seed != 13 else 101.0
+        return {"merges": config.rounds, "val_loss_last": float("nan"), "goodput": 0.97} | tokens | {
+            "tokens_processed": processed
         }
 
     stand_in("workbench.simulate.training_run", train_virtual=train)
+    stand_in("workbench.analysis.summary", summary=summary)
+    stand_in("workbench.tape", open_tape=lambda path: path)
     return seen
+
+
+def test_a_ledger_that_does_not_balance_is_code_1(calls: list[dict[str, Any]], tmp_path: Path) -> None:
+    assert main(["train", "--seed", "13", "--out", str(tmp_path / "run")]) == 1
 
 
 def test_flags_reach_the_configuration(calls: list[dict[str, Any]], tmp_path: Path) -> None:
@@ -54,7 +63,7 @@ def test_json_is_all_that_stdout_holds(
     assert main(["train", "--set", "rounds=12", "--json", "--out", str(tmp_path / "run")]) == 0
     captured = capsys.readouterr()
     summary = json.loads(captured.out)
-    assert (summary["merges"], summary["val_loss_last"]) == (12, None)
+    assert (summary["merges"], summary["val_loss_last"], summary["digest"]) == (12, None, f"{0xAB:016x}")
     assert captured.err == "merges 12/12 1.0 s virtual, loss 2.000\n"
 
 

@@ -1,7 +1,8 @@
 """Run random fault schedules in virtual time; check the invariants at each event.
 
 `--seeds N --first S` runs the seeds S to S + N - 1 and names those that break a
-rule; `--seed S` runs one again and tells its story.
+rule, each with a command that runs a shrunk schedule again; `--seed S` runs one
+and tells its story.
 Exit code 1: a rule was broken.
 """
 
@@ -15,7 +16,8 @@ from workbench.cli.checks import visible_cores
 from workbench.config import ConfigError
 
 if TYPE_CHECKING:
-    from workbench.simulate.explorer import ExploreReport
+    from workbench.simulate.explorer import ExploreReport, Story
+    from workbench.simulate.schedules import Schedule
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="N", type=int, default=100, help="schedules to run (default 100)")
     parser.add_argument("--first", metavar="S", type=int, default=0, help="first seed (default 0)")
     parser.add_argument("--seed", metavar="S", type=int, help="run this one alone and print its story")
+    parser.add_argument("--schedule", metavar="JSON", help="run this schedule, as a failure prints it, and tell its story")
     parser.add_argument("--processes", metavar="N", type=int, help="processes (default: the cores there are)")
     options.add_json(parser)
 
@@ -37,8 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     from workbench.cli import output
     from workbench.simulate import explorer
 
+    if arguments.schedule is not None:
+        return tell(explorer.tell(parsed(arguments.schedule)), arguments.json)
     if arguments.seed is not None:
-        return tell(arguments.seed, arguments.json)
+        return tell(explorer.run_one(arguments.seed), arguments.json)
     processes = arguments.processes or visible_cores()
     with output.progress("schedules") as report:
         result = explorer.explore(
@@ -54,17 +59,27 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if result.failures else 0
 
 
-def tell(seed: int, in_json: bool) -> int:
-    """Print the story of one schedule, which ends with the rule that broke, if one did; return 0."""
-    from workbench.cli import output
-    from workbench.simulate import explorer
+def parsed(text: str) -> Schedule:
+    """Return the schedule of a line that a failure printed."""
+    import msgspec
 
-    story = explorer.run_one(seed)
+    from workbench.simulate import schedules
+
+    try:
+        return schedules.parse(text)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"--schedule is not one that explore prints: {error}") from error
+
+
+def tell(story: Story, in_json: bool) -> int:
+    """Print the story of one schedule; return 1 if it ends with a broken rule."""
+    from workbench.cli import output
+
     if in_json:
-        output.print_json({"seed": seed, "story": story})
+        output.print_json({"failure": story.failure, "story": story.text})
     else:
-        print(story)
-    return 0
+        print(story.text)
+    return 1 if story.failure else 0
 
 
 def as_json(result: ExploreReport) -> dict[str, object]:
@@ -74,6 +89,8 @@ def as_json(result: ExploreReport) -> dict[str, object]:
         "schedules": result.schedules,
         "events": result.events,
         "merges": result.merges,
+        "gap_over_bound_max": result.gap,
+        "coverage": result.coverage,
         "failures": failures,
     }
 

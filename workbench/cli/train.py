@@ -8,6 +8,7 @@ config.toml, the journal and the tape.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,16 +57,32 @@ def run(arguments: argparse.Namespace) -> int:
     for note in faults.notes:
         print(note, file=sys.stderr)
 
+    from workbench.analysis.summary import summary
     from workbench.cli import output
     from workbench.simulate.training_run import train_virtual
+    from workbench.tape import open_tape
 
     with output.progress("merges") as report:
-        summary = train_virtual(config, out, faults, lambda now: report(now.merges, config.rounds, remark(now)))
+        trained = train_virtual(config, out, faults, lambda now: report(now.merges, config.rounds, remark(now)))
+    found = {
+        **summary(open_tape(trained.path)),
+        "digest": f"{trained.digest:016x}",
+        "virtual_s": trained.virtual_s,
+        "wall_s": trained.wall_s,
+        "tape": str(trained.path),
+    }
     if arguments.json:
-        output.print_json(summary)
+        output.print_json(found)
     else:
-        output.console().print(summary_table(summary, config))
-    return 0
+        output.console().print(summary_table(found, config))
+    return 0 if is_balanced(found) else 1
+
+
+def is_balanced(summary: dict[str, Any]) -> bool:
+    """Return whether the token fates add up to the tokens that were processed."""
+    fates = ("merged", "overwritten", "not_merged", "blended", "lost", "rolled_back", "local")
+    total = sum(summary[f"tokens_{fate}"] for fate in fates)
+    return math.isclose(total, summary["tokens_processed"], rel_tol=1e-9, abs_tol=1e-6)
 
 
 def remark(now: Progress) -> str:
