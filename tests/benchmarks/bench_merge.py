@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workbench.algorithms.codecs import CODECS
 from workbench.algorithms.fragments import TensorSpec, fragment
 from workbench.algorithms.syncer_arithmetic import MergeSettings, SyncerArithmetic
 
@@ -66,7 +67,7 @@ def _inputs(size: int) -> tuple[np.ndarray, list[np.ndarray]]:
     generator = np.random.default_rng(0)
     theta = generator.standard_normal(size, dtype=np.float32)
     noise = [generator.standard_normal(size, dtype=np.float32) for _ in range(LEARNERS)]
-    return theta, [np.subtract(theta, np.float32(0.01) * v) for v in noise]
+    return theta, [CODECS["f32"].decode(theta - np.float32(0.01) * v, None) for v in noise]
 
 
 def _merge_job(

@@ -9,6 +9,7 @@ kernel's cache is renewed when its own file changes: helpers that it calls belon
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -43,6 +44,16 @@ def vector(address: int, start: int, count: int) -> Any:
     Addresses let one compiled kernel serve any number of learners, writable and read-only arrays alike.
     """
     return carray(_pointer(address + 4 * start), (count,))  # type: ignore[call-arg]
+
+
+def aligned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    """Zeros whose rows (last axis) begin at multiples of 64 bytes: vectors that cross cache lines load slower."""
+    size = np.dtype(dtype).itemsize
+    row = -(-shape[-1] * size // 64) * 64
+    raw = np.zeros(math.prod(shape[:-1]) * row + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    rows = raw[start : start + math.prod(shape[:-1]) * row].view(dtype).reshape(*shape[:-1], row // size)
+    return rows[..., : shape[-1]]
 
 
 def addresses(arrays: Sequence[np.ndarray]) -> np.ndarray:

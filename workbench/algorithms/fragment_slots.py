@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from workbench.algorithms.compiled import aligned
 from workbench.algorithms.digest import combine, digest
 
 VERSION, RULE, STEPS = 0, 1, 2
@@ -58,8 +59,8 @@ def slots_needed(anchor: str, anchors_kept: int) -> int:
 def allocate_slots(size: int, slots: int, vectors: int) -> FragmentSlots:
     """Blank slots in fresh memory, for a fragment of ``size`` parameters and an outer state of ``vectors`` rows."""
     return FragmentSlots(
-        np.zeros((slots, size), np.float32),
-        np.zeros((slots, vectors, size), np.float32),
+        aligned((slots, size)),
+        aligned((slots, vectors, size)),
         np.zeros((slots, HEADER_WORDS), np.int64),
     )
 

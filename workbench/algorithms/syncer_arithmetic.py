@@ -14,7 +14,7 @@ import numpy as np
 
 from workbench.algorithms import codecs
 from workbench.algorithms.aggregators.differences import difference_square
-from workbench.algorithms.compiled import addresses
+from workbench.algorithms.compiled import addresses, aligned
 from workbench.algorithms.contributions.anchored import anchor_of
 from workbench.algorithms.digest import digest
 from workbench.algorithms.flush import flush_to_zero
@@ -294,7 +294,7 @@ class SyncerArithmetic:
 
     def _scratch_for(self) -> np.ndarray:
         if self._scratch is None:
-            self._scratch = np.zeros(max(scratch_size(layout) for layout in self._layouts), np.float32)
+            self._scratch = aligned((max(scratch_size(layout) for layout in self._layouts),))
         return self._scratch
 
 

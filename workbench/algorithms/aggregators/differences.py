@@ -1,81 +1,176 @@
 """Kernels over the differences v_m = anchor_m - value_m of a tensor, shared by the merge rules.
 
-Blocks of 512 elements, so that a second look at a block finds it in the cache.  Differences and the weighted sum are
-float32, summed by learner in ascending order.  Sums over elements: eight float32 terms as a tree, then 64 float64
-lanes over the blocks, then the lanes in order.  Float32 squares leave their range where a difference is below 1e-19
-or above 1e19; tensors that small or large, and contributions that differ so much in length that a cosine would be
-lost in cancellation, are summed again in float64 throughout (`geometry`).
+The tensor is taken in blocks of 256 elements, and a block in groups of 64 = 4 vectors of 16 lanes, all learners in
+step, so that every stream is read from memory once and a second look finds it in the nearest cache.  Differences and
+their weighted sum are float32, by learner in ascending order, with fused multiply-add.  A sum over elements takes
+lane by lane the 16 terms of a block in float32, then the blocks in float64, then the lanes in order.  Vectors are
+written out in LLVM's own code (`_block`): loops that the compiler turns into vectors by itself take three times as
+long, and the lanes would be a matter of its taste.  Every operation is exact IEEE arithmetic in a fixed order, so the
+bits are the same on every processor.
 """
 
 from __future__ import annotations
 
-import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from workbench.algorithms.compiled import kernel, vector
 
-BLOCK = 512
-LANES = 64
-_SMALLEST_SQUARE = 1e-24
-_SMALLEST_REST = 1e-4
+BLOCK = 256
+LANES = 16
+VECTORS = 4
 
-f4 = np.float32
-f8 = np.float64
+_F4 = ir.FloatType()
+_I8 = ir.IntType(64)
+_VECTOR = ir.VectorType(_F4, LANES)
+
+
+class _Writer:
+    """Writes vector instructions; addresses are 64-bit integers [bytes]."""
+
+    def __init__(self, builder: Any) -> None:
+        self.builder = builder
+
+    def load(self, address: Any, kind: Any = _VECTOR) -> Any:
+        return self.builder.load(self.builder.inttoptr(address, kind.as_pointer()), align=4)
+
+    def store(self, value: Any, address: Any) -> None:
+        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer()), align=4)
+
+    def offset(self, address: Any, index: Any, size: int) -> Any:
+        """``address`` of element ``index`` of ``size`` bytes."""
+        return self.builder.add(address, self.builder.mul(index, _I8(size)))
+
+    def part(self, address: Any, k: int) -> Any:
+        """``address`` of vector ``k`` of a group."""
+        return self.builder.add(address, _I8(4 * LANES * k))
+
+    def fma(self, a: Any, b: Any, c: Any) -> Any:
+        """A b + c, rounded once."""
+        name = f"llvm.fma.v{LANES}f32"
+        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), name)
+        return self.builder.call(function, [a, b, c])
+
+    def splat(self, scalar: Any) -> Any:
+        one = self.builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), scalar, ir.IntType(32)(0))
+        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return self.builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), mask)
+
+
+def _block(geometry: bool, common: bool) -> Any:
+    """Code for one block: out = sum of c_m v_m, and sums over its elements.
+
+    The arguments are addresses and numbers: anchors and values (int64 addresses by learner), coefficients (float32 by
+    learner), learners, start (first element of the block), out (float32 (BLOCK,)), sums (float32 (1 + 2 learner,
+    LANES), added to): the squares of out, and with ``geometry`` v_m^2 and v_m out by learner.  With ``common`` all
+    anchors are the first, which is then read once; the results are the same.
+    """
+
+    @intrinsic  # type: ignore[arg-type]
+    def block(
+        typing_context: Any,
+        anchors: Any,
+        values: Any,
+        coefficients: Any,
+        learners: Any,
+        start: Any,
+        out: Any,
+        sums: Any,
+    ) -> Any:
+        signature = types.void(*[types.int64] * 7)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            with cgutils.for_range(builder, _I8(BLOCK // (LANES * VECTORS))) as group:
+                _write_group(builder, geometry, common, group.index, *arguments)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return block
+
+
+def _write_group(
+    builder: Any,
+    geometry: bool,
+    common: bool,
+    group: Any,
+    anchors: Any,
+    values: Any,
+    coefficients: Any,
+    learners: Any,
+    start: Any,
+    out: Any,
+    sums: Any,
+) -> None:
+    w = _Writer(builder)
+    first = builder.add(start, builder.mul(group, _I8(LANES * VECTORS)))
+    totals = [cgutils.alloca_once(builder, _VECTOR) for _ in range(VECTORS)]
+    for total in totals:
+        builder.store(ir.Constant(_VECTOR, None), total)
+
+    def vectors(addresses: Any, m: Any) -> list[Any]:
+        address = w.offset(w.load(w.offset(addresses, m, 8), _I8), first, 4)
+        return [w.load(w.part(address, k)) for k in range(VECTORS)]
+
+    shared = vectors(anchors, _I8(0)) if common else None
+
+    def differences(m: Any) -> list[Any]:
+        pairs = zip(shared or vectors(anchors, m), vectors(values, m), strict=True)
+        return [builder.fsub(a, x) for a, x in pairs]
+
+    def accumulate(row: Any, pairs: Any) -> None:
+        address = w.offset(sums, row, 4 * LANES)
+        lanes = w.load(address)
+        for one, other in pairs:
+            lanes = w.fma(one, other, lanes)
+        w.store(lanes, address)
+
+    with cgutils.for_range(builder, learners) as loop:
+        coefficient = w.splat(w.load(w.offset(coefficients, loop.index, 4), _F4))
+        v = differences(loop.index)
+        for total, vk in zip(totals, v, strict=True):
+            builder.store(w.fma(coefficient, vk, builder.load(total)), total)
+        if geometry:
+            accumulate(builder.add(loop.index, _I8(1)), zip(v, v, strict=True))
+    merged = [builder.load(total) for total in totals]
+    target = w.offset(out, builder.mul(group, _I8(LANES * VECTORS)), 4)
+    for k, total in enumerate(merged):
+        w.store(total, w.part(target, k))
+    accumulate(_I8(0), zip(merged, merged, strict=True))
+    if geometry:
+        with cgutils.for_range(builder, learners) as loop:
+            row = builder.add(builder.add(learners, _I8(1)), loop.index)
+            accumulate(row, zip(differences(loop.index), merged, strict=True))
+
+
+_block_sum = _block(geometry=False, common=False)
+_block_sum_common = _block(geometry=False, common=True)
+_block_geometry = _block(geometry=True, common=False)
+_block_geometry_common = _block(geometry=True, common=True)
 
 
 @kernel
-def _add_block(anchors, values, coefficients, start, count, total):  # type: ignore[no-untyped-def]
-    """``total[:count]`` = sum over learners of coefficient x difference, in order."""
-    learners = len(values)
-    for j in range(count):
-        total[j] = f4(0)
-    m = 0
-    while m + 4 <= learners:  # four at once: the running sum stays in a register
-        a0 = vector(anchors[m], start, count)
-        a1 = vector(anchors[m + 1], start, count)
-        a2 = vector(anchors[m + 2], start, count)
-        a3 = vector(anchors[m + 3], start, count)
-        x0 = vector(values[m], start, count)
-        x1 = vector(values[m + 1], start, count)
-        x2 = vector(values[m + 2], start, count)
-        x3 = vector(values[m + 3], start, count)
-        c0, c1, c2, c3 = coefficients[m], coefficients[m + 1], coefficients[m + 2], coefficients[m + 3]
-        for j in range(count):
-            two = (total[j] + c0 * (a0[j] - x0[j])) + c1 * (a1[j] - x1[j])
-            total[j] = (two + c2 * (a2[j] - x2[j])) + c3 * (a3[j] - x3[j])
-        m += 4
-    while m < learners:
-        a = vector(anchors[m], start, count)
-        x = vector(values[m], start, count)
-        c = coefficients[m]
-        for j in range(count):
-            total[j] += c * (a[j] - x[j])
-        m += 1
+def _pad(addresses, start, count, padded):  # type: ignore[no-untyped-def]
+    """Copy the last, short block of each vector to rows that end in zeros; returns the rows' addresses."""
+    rows = np.empty(len(addresses), np.int64)
+    for m in range(len(addresses)):
+        padded[m, :count] = vector(addresses[m], start, count)
+        padded[m, count:] = np.float32(0)
+        rows[m] = padded[m].ctypes.data
+    return rows
 
 
 @kernel
-def _block_sums(a, x, s, sums):  # type: ignore[no-untyped-def]
-    """Add the squares of v = a - x to lanes 0 .. 63 of ``sums`` and the products v s to lanes 64 .. 127."""
-    for i in range(LANES):
-        v0, v1, v2, v3 = a[i] - x[i], a[i + 64] - x[i + 64], a[i + 128] - x[i + 128], a[i + 192] - x[i + 192]
-        v4, v5 = a[i + 256] - x[i + 256], a[i + 320] - x[i + 320]
-        v6, v7 = a[i + 384] - x[i + 384], a[i + 448] - x[i + 448]
-        square = ((v0 * v0 + v1 * v1) + (v2 * v2 + v3 * v3)) + ((v4 * v4 + v5 * v5) + (v6 * v6 + v7 * v7))
-        low = (v0 * s[i] + v1 * s[i + 64]) + (v2 * s[i + 128] + v3 * s[i + 192])
-        high = (v4 * s[i + 256] + v5 * s[i + 320]) + (v6 * s[i + 384] + v7 * s[i + 448])
-        sums[i] += f8(square)
-        sums[i + 64] += f8(low + high)
-
-
-@kernel
-def _block_square(s, sums):  # type: ignore[no-untyped-def]
-    """Add the squares of ``s`` to the lanes of ``sums``."""
-    for i in range(LANES):
-        s0, s1, s2, s3 = s[i], s[i + 64], s[i + 128], s[i + 192]
-        s4, s5, s6, s7 = s[i + 256], s[i + 320], s[i + 384], s[i + 448]
-        sums[i] += f8(((s0 * s0 + s1 * s1) + (s2 * s2 + s3 * s3)) + ((s4 * s4 + s5 * s5) + (s6 * s6 + s7 * s7)))
+def _promote(narrow, wide):  # type: ignore[no-untyped-def]
+    """Add the float32 sums of a block to the float64 sums, and clear them."""
+    for i in range(len(narrow)):
+        wide[i] += np.float64(narrow[i])
+        narrow[i] = np.float32(0)
 
 
 @kernel
@@ -89,53 +184,67 @@ def _lanes_total(lanes):  # type: ignore[no-untyped-def]
 @kernel
 def weighted_sum(anchors, values, coefficients, low, high, out):  # type: ignore[no-untyped-def]
     """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
-    total = np.zeros(BLOCK, f4)
-    squares = np.zeros(LANES)
-    for start in range(low, high, BLOCK):
-        count = min(BLOCK, high - start)
-        _add_block(anchors, values, coefficients, start, count, total)
-        part = out[start - low : start - low + count]
-        for j in range(count):
-            part[j] = total[j]
-        for j in range(count, BLOCK):
-            total[j] = f4(0)
-        _block_square(total, squares)
-    return _lanes_total(squares)
+    learners = len(values)
+    common = (anchors == anchors[0]).all()
+    narrow, wide = np.zeros(LANES, np.float32), np.zeros(LANES)
+    whole = high - (high - low) % BLOCK
+    a, x, c = anchors.ctypes.data, values.ctypes.data, coefficients.ctypes.data
+    for start in range(low, whole, BLOCK):
+        if common:
+            _block_sum_common(a, x, c, learners, start, out.ctypes.data + 4 * (start - low), narrow.ctypes.data)
+        else:
+            _block_sum(a, x, c, learners, start, out.ctypes.data + 4 * (start - low), narrow.ctypes.data)
+        _promote(narrow, wide)
+    if whole < high:
+        padded_a = np.empty((learners, BLOCK), np.float32)
+        padded_x = np.empty((learners, BLOCK), np.float32)
+        last = np.empty(BLOCK, np.float32)
+        rows_a = _pad(anchors, whole, high - whole, padded_a)
+        rows_x = _pad(values, whole, high - whole, padded_x)
+        _block_sum(rows_a.ctypes.data, rows_x.ctypes.data, c, learners, 0, last.ctypes.data, narrow.ctypes.data)
+        _promote(narrow, wide)
+        out[whole - low : high - low] = last[: high - whole]
+    return _lanes_total(wide)
 
 
 @kernel
 def weighted_sum_geometry(anchors, values, coefficients, low, high, out, squares, dots):  # type: ignore[no-untyped-def]
-    """As `weighted_sum`; also fills ``squares`` with ||v_m||^2 and ``dots`` with <v_m, out>."""
+    """As `weighted_sum`; also fills ``squares`` with ||v_m||^2 and ``dots`` with <v_m, out>.
+
+    With an ``out`` of BLOCK elements for a longer range each block overwrites the one before.
+    """
     learners = len(values)
-    total = np.zeros(BLOCK, f4)
-    padded_a = np.zeros(BLOCK, f4)
-    padded_x = np.zeros(BLOCK, f4)
-    sums = np.zeros((learners, 2 * LANES))
-    own = np.zeros(LANES)
-    for start in range(low, high, BLOCK):
-        count = min(BLOCK, high - start)
-        _add_block(anchors, values, coefficients, start, count, total)
-        part = out[start - low : start - low + count]
-        for j in range(count):
-            part[j] = total[j]
-        for j in range(count, BLOCK):
-            total[j] = f4(0)
-        _block_square(total, own)
-        for m in range(learners):
-            if count == BLOCK:
-                _block_sums(vector(anchors[m], start, BLOCK), vector(values[m], start, BLOCK), total, sums[m])
-            else:
-                padded_a[:count] = vector(anchors[m], start, count)
-                padded_x[:count] = vector(values[m], start, count)
-                _block_sums(padded_a, padded_x, total, sums[m])
+    narrow, wide = np.zeros((1 + 2 * learners) * LANES, np.float32), np.zeros((1 + 2 * learners) * LANES)
+    whole = high - (high - low) % BLOCK
+    common = (anchors == anchors[0]).all()
+    step = 4 if len(out) >= high - low else 0
+    a, x, c = anchors.ctypes.data, values.ctypes.data, coefficients.ctypes.data
+    for start in range(low, whole, BLOCK):
+        target = out.ctypes.data + step * (start - low)
+        if common:
+            _block_geometry_common(a, x, c, learners, start, target, narrow.ctypes.data)
+        else:
+            _block_geometry(a, x, c, learners, start, target, narrow.ctypes.data)
+        _promote(narrow, wide)
+    if whole < high:
+        padded_a = np.empty((learners, BLOCK), np.float32)
+        padded_x = np.empty((learners, BLOCK), np.float32)
+        last = np.empty(BLOCK, np.float32)
+        rows_a = _pad(anchors, whole, high - whole, padded_a)
+        rows_x = _pad(values, whole, high - whole, padded_x)
+        _block_geometry(rows_a.ctypes.data, rows_x.ctypes.data, c, learners, 0, last.ctypes.data, narrow.ctypes.data)
+        _promote(narrow, wide)
+        if step:
+            out[whole - low : high - low] = last[: high - whole]
+    lanes = wide.reshape(1 + 2 * learners, LANES)
     for m in range(learners):
-        squares[m] = _lanes_total(sums[m, :LANES])
-        dots[m] = _lanes_total(sums[m, LANES:])
-    return _lanes_total(own)
+        squares[m] = _lanes_total(lanes[1 + m])
+        dots[m] = _lanes_total(lanes[1 + learners + m])
+    return _lanes_total(lanes[0])
 
 
 @kernel
-def _geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: ignore[no-untyped-def]
+def geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: ignore[no-untyped-def]
     """The sums of `weighted_sum_geometry` in float64 throughout."""
     learners = len(values)
     total = np.zeros(BLOCK)
@@ -149,12 +258,12 @@ def _geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: 
             a = vector(anchors[m], start, count)
             x = vector(values[m], start, count)
             for j in range(count):
-                total[j] += shares[m] * (f8(a[j]) - f8(x[j]))
+                total[j] += shares[m] * (np.float64(a[j]) - np.float64(x[j]))
         for m in range(learners):
             a = vector(anchors[m], start, count)
             x = vector(values[m], start, count)
             for j in range(count):
-                v = f8(a[j]) - f8(x[j])
+                v = np.float64(a[j]) - np.float64(x[j])
                 lanes[0, m, j] += v * v
                 lanes[1, m, j] += v * total[j]
         for j in range(count):
@@ -174,7 +283,7 @@ def difference_square(anchor, value, size):  # type: ignore[no-untyped-def]
         a = vector(anchor, start, count)
         x = vector(value, start, count)
         for j in range(count):
-            v = f8(a[j]) - f8(x[j])
+            v = np.float64(a[j]) - np.float64(x[j])
             lanes[j] += v * v
     return _lanes_total(lanes)
 
@@ -184,44 +293,3 @@ def scale(array, factor):  # type: ignore[no-untyped-def]
     """Multiply a float32 vector in place."""
     for j in range(len(array)):
         array[j] = array[j] * factor
-
-
-def shares_of(weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights over their sum, which is rounded once (float64)."""
-    return weights / math.fsum(weights.tolist())
-
-
-def geometry(
-    anchors: NDArray[np.int64],
-    values: NDArray[np.int64],
-    weights: NDArray[np.float64],
-    low: int,
-    high: int,
-    out: NDArray[np.float32],
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Direct average of a tensor, written to ``out``, and the sums that norms and cosines need.
-
-    Returns
-    -------
-    squares, dots : float64 arrays, shape (learner,)
-        ||v_m||^2 and <v_m, s>, s the direct average.
-    average : float
-        ||s||^2.
-    """
-    shares = shares_of(weights)
-    squares, dots = np.empty(len(weights)), np.empty(len(weights))
-    average = weighted_sum_geometry(anchors, values, shares.astype(f4), low, high, out, squares, dots)
-    if not _sound(squares, dots, average, shares, high - low):
-        average = _geometry_wide(anchors, values, shares, low, high, squares, dots)
-    return squares, dots, average
-
-
-def _sound(
-    squares: NDArray[np.float64], dots: NDArray[np.float64], average: float, shares: NDArray[np.float64], size: int
-) -> bool:
-    """Whether the float32 sums are in range, and what the others of each learner add up to is not lost in them."""
-    if not (np.isfinite(squares).all() and squares.min() >= size * _SMALLEST_SQUARE):
-        return False
-    own = shares * shares * squares
-    rest = average - 2 * shares * dots + own
-    return len(shares) == 1 or bool((rest >= _SMALLEST_REST * np.maximum(own, average)).all())

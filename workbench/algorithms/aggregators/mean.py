@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algorithms.aggregators.differences import geometry
+from workbench.algorithms.aggregators.geometry import geometry
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
 
 

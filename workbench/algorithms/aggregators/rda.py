@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algorithms.aggregators.differences import geometry, scale, shares_of, weighted_sum
+from workbench.algorithms.aggregators.differences import scale, weighted_sum
+from workbench.algorithms.aggregators.geometry import geometry, shares_of
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
 
 CANCELLED = 1e-6
@@ -27,10 +28,15 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
     contributor, for whom both are the same, the direct average is taken.
     """
     anchors, values, weights, low, high, out = inputs
-    squares, dots, average = geometry(anchors, values, weights, low, high, out)
+    if len(weights) == 1:
+        squares, dots, average = geometry(anchors, values, weights, low, high, out)
+        return out, state, Geometry(squares, dots, average, average)
+    squares, dots, average = geometry(anchors, values, weights, low, high, None)
     merged = average
     norms = np.sqrt(squares)
-    if len(weights) > 1 and norms.any():
+    if not norms.any():
+        out[:] = 0
+    else:
         shares = shares_of(weights)
         directions = np.divide(shares, norms, out=np.zeros_like(norms), where=norms > 0)
         length = float(np.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out)))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algorithms.compiled import aligned
+
 
 def elements(payload: Any, dtype: np.dtype[Any], base: np.ndarray | None) -> np.ndarray:
     """Payload (array or any buffer) as a vector of ``dtype``, not copied.
@@ -34,7 +36,7 @@ def target(out: np.ndarray | None, size: int, dtype: np.dtype[Any]) -> np.ndarra
         If the one given has another size or type.
     """
     if out is None:
-        return np.empty(size, dtype)
+        return aligned((size,), dtype)
     if out.shape != (size,) or out.dtype != dtype:
         raise ValueError(f"an output of shape {out.shape} and type {out.dtype} came; expected ({size},) and {dtype}")
     return out
