@@ -10,6 +10,7 @@ from workbench.algorithms.aggregators import AGGREGATORS
 from workbench.algorithms.compiled import addresses
 from workbench.algorithms.flush import flush_to_zero
 from workbench.algorithms.fragments import TensorSpec, fragment
+from workbench.algorithms.merging import shares_of
 from workbench.algorithms.slots import AggregatorInputs, Geometry, Key
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 
@@ -21,7 +22,7 @@ def combine(rule: str, v: np.ndarray, w: Sequence[float]) -> tuple[np.ndarray, G
     inputs = AggregatorInputs(
         anchors=addresses([anchor] * len(values)),
         values=addresses(values),
-        weights=np.asarray(w, np.float64),
+        shares=shares_of(np.asarray(w, np.float64)),
         low=0,
         high=v.shape[1],
         out=np.full(v.shape[1], np.nan, np.float32),

@@ -32,7 +32,7 @@ def advance(arithmetic, p, values, weights=None, settings=NESTEROV):
 
 
 @pytest.mark.parametrize("rule", sorted(oracle.AGGREGATORS))
-@pytest.mark.parametrize("size", [7, 700, 131_072 + 600])
+@pytest.mark.parametrize("size", [7, 700, 262_144 + 600])
 def test_merge_against_oracle(rule, size):
     theta, *values = vectors(size, 5, size)
     weights = [3.0, 1.0, 2.0, 0.5]

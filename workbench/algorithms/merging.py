@@ -21,7 +21,7 @@ from workbench.algorithms.fragments import FragmentLayout
 from workbench.algorithms.outer import OUTER_OPTIMIZERS
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, OuterConfig, OuterInputs
 
-PIECE = 131072
+PIECE = 262144
 """Elements merged and stepped at a time; part of the canonical form, since sums of pieces are added in order."""
 
 _CANCELLED = 1e-12
@@ -124,14 +124,19 @@ def merge_fragment(job: MergeJob, scratch: np.ndarray) -> MergeInfo:
     MergeInfo
     """
     anchors, values = addresses(job.anchors), addresses(job.values)
-    total = _Totals(job)
+    total, shares = _Totals(job), shares_of(job.weights)
     with flush_to_zero(), np.errstate(all="ignore"):
         for low, high, rule in _pieces(job.layout, AGGREGATORS[job.settings.merge]):
-            inputs = AggregatorInputs(anchors, values, job.weights, low, high, scratch[: high - low])
+            inputs = AggregatorInputs(anchors, values, shares, low, high, scratch[: high - low])
             delta, _, geometry = rule.apply((), rule.init(()), inputs, job.key)
             _step(job, low, high, delta)
             total.add(low, high, geometry)
         return total.info()
+
+
+def shares_of(weights: np.ndarray) -> np.ndarray:
+    """Weights (learner,) over their sum, which is rounded once."""
+    return weights / math.fsum(weights.tolist())
 
 
 def scratch_size(layout: FragmentLayout) -> int:

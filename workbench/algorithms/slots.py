@@ -81,8 +81,8 @@ class AggregatorInputs(NamedTuple):
     ----------
     anchors, values : int64 array, shape (learner,)
         Addresses of the float32 vectors whose differences v = anchor - value are merged, by learner, ascending.
-    weights : float64 array, shape (learner,)
-        Above 0.
+    shares : float64 array, shape (learner,)
+        Weights over their sum; above 0.
     low, high : int
         Range of the tensor in those vectors.
     out : float32 array, shape (high - low,)
@@ -91,7 +91,7 @@ class AggregatorInputs(NamedTuple):
 
     anchors: np.ndarray
     values: np.ndarray
-    weights: np.ndarray
+    shares: np.ndarray
     low: int
     high: int
     out: np.ndarray

@@ -24,6 +24,8 @@ from workbench.algorithms.compiled import kernel, vector
 BLOCK = 256
 LANES = 16
 VECTORS = 4
+_SMALLEST_SQUARE = 1e-24
+_SMALLEST_REST = 1e-4
 
 _F4 = ir.FloatType()
 _I8 = ir.IntType(64)
@@ -65,10 +67,10 @@ class _Writer:
 def _block(geometry: bool, common: bool) -> Any:
     """Code for one block: out = sum of c_m v_m, and sums over its elements.
 
-    The arguments are addresses and numbers: anchors and values (int64 addresses by learner), coefficients (float32 by
-    learner), learners, start (first element of the block), out (float32 (BLOCK,)), sums (float32 (1 + 2 learner,
-    LANES), added to): the squares of out, and with ``geometry`` v_m^2 and v_m out by learner.  With ``common`` all
-    anchors are the first, which is then read once; the results are the same.
+    The arguments: anchors and values (int64 addresses by learner), coefficients (float32 by learner), start (first
+    element of the block), out (float32) and the position in it, sums (float32, rows of LANES, added to): the squares
+    of out, and with ``geometry`` v_m^2 and v_m out by learner.  With ``common`` all anchors are the first, which is
+    then read once; the results are the same.  ``owner`` is what the addresses point into, so that it lives on.
     """
 
     @intrinsic  # type: ignore[arg-type]
@@ -77,16 +79,37 @@ def _block(geometry: bool, common: bool) -> Any:
         anchors: Any,
         values: Any,
         coefficients: Any,
-        learners: Any,
         start: Any,
         out: Any,
+        position: Any,
         sums: Any,
+        owner: Any,
     ) -> Any:
-        signature = types.void(*[types.int64] * 7)
+        signature = types.void(anchors, values, coefficients, types.int64, out, types.int64, sums, owner)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            def array(i: int) -> Any:
+                return context.make_array(signature.args[i])(context, builder, arguments[i])
+
+            def address(i: int) -> Any:
+                return builder.ptrtoint(array(i).data, _I8)
+
+            learners = cgutils.unpack_tuple(builder, array(1).shape, 1)[0]
+            out = builder.add(address(4), builder.mul(arguments[5], _I8(4)))
             with cgutils.for_range(builder, _I8(BLOCK // (LANES * VECTORS))) as group:
-                _write_group(builder, geometry, common, group.index, *arguments)
+                _write_group(
+                    builder,
+                    geometry,
+                    common,
+                    group.index,
+                    address(0),
+                    address(1),
+                    address(2),
+                    learners,
+                    arguments[3],
+                    out,
+                    address(6),
+                )
             return context.get_dummy_value()
 
         return signature, generate
@@ -161,16 +184,8 @@ def _pad(addresses, start, count, padded):  # type: ignore[no-untyped-def]
     for m in range(len(addresses)):
         padded[m, :count] = vector(addresses[m], start, count)
         padded[m, count:] = np.float32(0)
-        rows[m] = padded[m].ctypes.data
+        rows[m] = padded.ctypes.data + 4 * BLOCK * m
     return rows
-
-
-@kernel
-def _promote(narrow, wide):  # type: ignore[no-untyped-def]
-    """Add the float32 sums of a block to the float64 sums, and clear them."""
-    for i in range(len(narrow)):
-        wide[i] += np.float64(narrow[i])
-        narrow[i] = np.float32(0)
 
 
 @kernel
@@ -182,70 +197,55 @@ def _lanes_total(lanes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def weighted_sum(anchors, values, coefficients, low, high, out):  # type: ignore[no-untyped-def]
-    """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
-    learners = len(values)
-    common = (anchors == anchors[0]).all()
-    narrow, wide = np.zeros(LANES, np.float32), np.zeros(LANES)
-    whole = high - (high - low) % BLOCK
-    a, x, c = anchors.ctypes.data, values.ctypes.data, coefficients.ctypes.data
-    for start in range(low, whole, BLOCK):
-        if common:
-            _block_sum_common(a, x, c, learners, start, out.ctypes.data + 4 * (start - low), narrow.ctypes.data)
-        else:
-            _block_sum(a, x, c, learners, start, out.ctypes.data + 4 * (start - low), narrow.ctypes.data)
-        _promote(narrow, wide)
-    if whole < high:
-        padded_a = np.empty((learners, BLOCK), np.float32)
-        padded_x = np.empty((learners, BLOCK), np.float32)
-        last = np.empty(BLOCK, np.float32)
-        rows_a = _pad(anchors, whole, high - whole, padded_a)
-        rows_x = _pad(values, whole, high - whole, padded_x)
-        _block_sum(rows_a.ctypes.data, rows_x.ctypes.data, c, learners, 0, last.ctypes.data, narrow.ctypes.data)
-        _promote(narrow, wide)
-        out[whole - low : high - low] = last[: high - whole]
-    return _lanes_total(wide)
+def _sum_block(anchors, values, coefficients, start, out, position, sums, wide, geometry, common, owner):  # type: ignore[no-untyped-def]
+    """One block; its float32 sums go to the float64 sums, and are cleared."""
+    if geometry and common:
+        _block_geometry_common(anchors, values, coefficients, start, out, position, sums, owner)
+    elif geometry:
+        _block_geometry(anchors, values, coefficients, start, out, position, sums, owner)
+    elif common:
+        _block_sum_common(anchors, values, coefficients, start, out, position, sums, owner)
+    else:
+        _block_sum(anchors, values, coefficients, start, out, position, sums, owner)
+    for i in range(len(sums)):
+        wide[i] += np.float64(sums[i])
+        sums[i] = np.float32(0)
 
 
 @kernel
-def weighted_sum_geometry(anchors, values, coefficients, low, high, out, squares, dots):  # type: ignore[no-untyped-def]
-    """As `weighted_sum`; also fills ``squares`` with ||v_m||^2 and ``dots`` with <v_m, out>.
+def _sum_range(anchors, values, coefficients, low, high, out, geometry):  # type: ignore[no-untyped-def]
+    """All blocks of [low, high); returns the float64 sums (row, LANES).
 
     With an ``out`` of BLOCK elements for a longer range each block overwrites the one before.
     """
     learners = len(values)
-    narrow, wide = np.zeros((1 + 2 * learners) * LANES, np.float32), np.zeros((1 + 2 * learners) * LANES)
-    whole = high - (high - low) % BLOCK
+    rows = 1 + 2 * learners if geometry else 1
+    sums, wide = np.zeros(rows * LANES, np.float32), np.zeros(rows * LANES)
+    padded = np.empty((2, learners, BLOCK), np.float32)
     common = (anchors == anchors[0]).all()
-    step = 4 if len(out) >= high - low else 0
-    a, x, c = anchors.ctypes.data, values.ctypes.data, coefficients.ctypes.data
+    step = 1 if len(out) >= high - low else 0
+    whole = high - (high - low) % BLOCK
     for start in range(low, whole, BLOCK):
-        target = out.ctypes.data + step * (start - low)
-        if common:
-            _block_geometry_common(a, x, c, learners, start, target, narrow.ctypes.data)
-        else:
-            _block_geometry(a, x, c, learners, start, target, narrow.ctypes.data)
-        _promote(narrow, wide)
+        position = step * (start - low)
+        _sum_block(anchors, values, coefficients, start, out, position, sums, wide, geometry, common, padded)
     if whole < high:
-        padded_a = np.empty((learners, BLOCK), np.float32)
-        padded_x = np.empty((learners, BLOCK), np.float32)
         last = np.empty(BLOCK, np.float32)
-        rows_a = _pad(anchors, whole, high - whole, padded_a)
-        rows_x = _pad(values, whole, high - whole, padded_x)
-        _block_geometry(rows_a.ctypes.data, rows_x.ctypes.data, c, learners, 0, last.ctypes.data, narrow.ctypes.data)
-        _promote(narrow, wide)
-        if step:
-            out[whole - low : high - low] = last[: high - whole]
-    lanes = wide.reshape(1 + 2 * learners, LANES)
-    for m in range(learners):
-        squares[m] = _lanes_total(lanes[1 + m])
-        dots[m] = _lanes_total(lanes[1 + learners + m])
-    return _lanes_total(lanes[0])
+        a = _pad(anchors, whole, high - whole, padded[0])
+        x = _pad(values, whole, high - whole, padded[1])
+        _sum_block(a, x, coefficients, 0, last, 0, sums, wide, geometry, False, padded)
+        out[step * (whole - low) :][: high - whole] = last[: high - whole]
+    return wide.reshape(rows, LANES)
 
 
 @kernel
-def geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: ignore[no-untyped-def]
-    """The sums of `weighted_sum_geometry` in float64 throughout."""
+def weighted_sum(anchors, values, coefficients, low, high, out):  # type: ignore[no-untyped-def]
+    """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
+    return _lanes_total(_sum_range(anchors, values, coefficients, low, high, out, False)[0])
+
+
+@kernel
+def _geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: ignore[no-untyped-def]
+    """The sums of `average_geometry` in float64 throughout."""
     learners = len(values)
     total = np.zeros(BLOCK)
     own = np.zeros(BLOCK)
@@ -272,6 +272,38 @@ def geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: i
         squares[m] = _lanes_total(lanes[0, m])
         dots[m] = _lanes_total(lanes[1, m])
     return _lanes_total(own)
+
+
+@kernel
+def _sound(squares, dots, average, shares, size):  # type: ignore[no-untyped-def]
+    """Whether float32 squares kept their range, and what the others of each learner add up to is not lost in them."""
+    for m in range(len(shares)):
+        if not (squares[m] >= size * _SMALLEST_SQUARE and squares[m] < np.inf):
+            return False
+        own = shares[m] * shares[m] * squares[m]
+        rest = average - 2 * shares[m] * dots[m] + own
+        if len(shares) > 1 and not rest >= _SMALLEST_REST * max(own, average):
+            return False
+    return True
+
+
+@kernel
+def average_geometry(anchors, values, shares, low, high, out, squares, dots):  # type: ignore[no-untyped-def]
+    """Direct average of [low, high) with shares of sum 1, to ``out`` (or by blocks over it, if that is BLOCK long).
+
+    Fills ``squares`` with ||v_m||^2 and ``dots`` with <v_m, average>; returns ||average||^2.  Float32 squares leave
+    their range where a difference is below 1e-19 or above 1e19; tensors that small or large, and contributions that
+    differ so much in length that a cosine would be lost in cancellation, are summed again in float64 throughout.
+    """
+    learners = len(values)
+    lanes = _sum_range(anchors, values, shares.astype(np.float32), low, high, out, True)
+    for m in range(learners):
+        squares[m] = _lanes_total(lanes[1 + m])
+        dots[m] = _lanes_total(lanes[1 + learners + m])
+    average = _lanes_total(lanes[0])
+    if _sound(squares, dots, average, shares, high - low):
+        return average
+    return _geometry_wide(anchors, values, shares, low, high, squares, dots)
 
 
 @kernel

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algorithms.aggregators.geometry import geometry
+from workbench.algorithms.aggregators.differences import average_geometry
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
 
 
@@ -20,9 +20,8 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
 
     The divisor is the weight of those who contributed, never the number of learners.
     """
-    squares, dots, average = geometry(
-        inputs.anchors, inputs.values, inputs.weights, inputs.low, inputs.high, inputs.out
-    )
+    squares, dots = np.empty(len(inputs.shares)), np.empty(len(inputs.shares))
+    average = average_geometry(*inputs, squares, dots)
     return inputs.out, state, Geometry(squares, dots, average, average)
 
 

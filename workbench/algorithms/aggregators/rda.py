@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algorithms.aggregators.differences import scale, weighted_sum
-from workbench.algorithms.aggregators.geometry import geometry, shares_of
+from workbench.algorithms.aggregators.differences import BLOCK, average_geometry, scale, weighted_sum
+from workbench.algorithms.aggregators.mean import MEAN
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
 
 CANCELLED = 1e-6
@@ -27,26 +27,21 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
     norm.  A zero v counts in the mean of the norms.  Where the directions cancel (`CANCELLED`), and for a single
     contributor, for whom both are the same, the direct average is taken.
     """
-    anchors, values, weights, low, high, out = inputs
-    if len(weights) == 1:
-        squares, dots, average = geometry(anchors, values, weights, low, high, out)
-        return out, state, Geometry(squares, dots, average, average)
-    squares, dots, average = geometry(anchors, values, weights, low, high, None)
-    merged = average
+    anchors, values, shares, low, high, out = inputs
+    if len(shares) == 1:
+        return MEAN.apply(config, state, inputs, key)
+    squares, dots = np.empty(len(shares)), np.empty(len(shares))
+    block = np.empty(min(BLOCK, high - low), np.float32)
+    average = average_geometry(anchors, values, shares, low, high, block, squares, dots)
     norms = np.sqrt(squares)
-    if not norms.any():
-        out[:] = 0
-    else:
-        shares = shares_of(weights)
-        directions = np.divide(shares, norms, out=np.zeros_like(norms), where=norms > 0)
-        length = float(np.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out)))
-        if length <= CANCELLED:
-            weighted_sum(anchors, values, shares.astype(np.float32), low, high, out)
-        else:
-            radius = math.fsum((shares * norms).tolist()) if np.isfinite(norms).all() else math.nan
-            scale(out, np.float32(radius / length))
-            merged = radius * radius
-    return out, state, Geometry(squares, dots, average, merged)
+    directions = np.divide(shares, norms, out=np.zeros_like(norms), where=norms != 0)
+    length = math.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out))
+    if length <= CANCELLED:
+        weighted_sum(anchors, values, shares.astype(np.float32), low, high, out)
+        return out, state, Geometry(squares, dots, average, average)
+    radius = math.fsum((shares * norms).tolist()) if np.isfinite(norms).all() else math.nan
+    scale(out, np.float32(radius / length))
+    return out, state, Geometry(squares, dots, average, radius * radius)
 
 
 RDA = Aggregator(init=init, apply=apply, elementwise=False, direct_kinds=("embedding",))
