@@ -67,7 +67,7 @@ class StartStep(msgspec.Struct, tag="start_step", gc=False):
 
 
 class Adopt(msgspec.Struct, tag="adopt", gc=False):
-    """Learner: take this state (``initial``: the run's first weights, fresh moments)."""
+    """Learner: take this state (``initial``: the run's first weights, fresh moments); answer with `Adopted`."""
 
     source: str
 

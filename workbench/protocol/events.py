@@ -36,6 +36,12 @@ class Woken(msgspec.Struct, tag="woken", gc=False):
     """The time that the machine asked for has come."""
 
 
+class Adopted(msgspec.Struct, tag="adopted", gc=False):
+    """The learner holds the state that it was told to adopt; ``digest`` is that of its parameters."""
+
+    digest: int
+
+
 class StepEnded(msgspec.Struct, tag="step_ended", gc=False):
     """An inner step is done."""
 
@@ -135,4 +141,4 @@ SyncerInput = (
     | QuarantineAsked
     | StopAsked
 )
-LearnerInput = Connected | Disconnected | Received | Woken | StepEnded | Captured | FaultActed
+LearnerInput = Connected | Disconnected | Received | Woken | Adopted | StepEnded | Captured | FaultActed

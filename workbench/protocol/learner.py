@@ -9,6 +9,7 @@ import msgspec
 from workbench.protocol import folding, lead, outbox, pulls
 from workbench.protocol.actions import Action, Adopt, Connect, Leave, Publish, StartStep
 from workbench.protocol.events import (
+    Adopted,
     Captured,
     Connected,
     Disconnected,
@@ -182,21 +183,20 @@ def _welcomed(core: LearnerCore, message: Welcome) -> None:
     state.join_again_at = UNSET
     state.closed_below = message.closed_below
     state.closed = []
-    settings = msgspec.convert(message.settings, LearnerSettings)
+    if message.revision != state.revision:
+        state.asked = msgspec.convert(message.settings, LearnerSettings)
+        state.asked_revision = message.revision
     if not state.has_state:
         _begin_life(core, message)
-        state.settings, state.revision = settings, message.revision
-        _finish_boundary(core)
         return
     outbox.acknowledge(state.outbox, message.acked, core.now)
     outbox.rewind(state.outbox)
-    if message.revision != state.revision:
-        state.asked, state.asked_revision = settings, message.revision
     if state.waiting_since != UNSET:
         _finish_boundary(core)
 
 
 def _begin_life(core: LearnerCore, message: Welcome) -> None:
+    """Take the numbers of own steps and records from where the journal ends, then the state itself."""
     state = core.state
     state.n = message.first_step - 1
     state.seq = message.first_seq - 1
@@ -204,9 +204,19 @@ def _begin_life(core: LearnerCore, message: Welcome) -> None:
     outbox.rewind(state.outbox)
     state.has_state = True
     state.published.n = state.n
+    state.adopting = (SYNCER, message.origin)
     core.out.append(Adopt("initial"))
+
+
+def _adopted(core: LearnerCore, event: Adopted) -> None:
+    """The state is there: the first boundary of this process."""
+    state = core.state
+    if state.adopting is None:
+        return
+    cause, state.adopting = state.adopting, None
     core.out.append(Publish(-1))
-    core.record(Kind.STATE_ADOPTED, cause=(SYNCER, message.origin), reason="initial", step=state.n)
+    core.record(Kind.STATE_ADOPTED, cause=cause, reason="initial", step=state.n, digest=event.digest)
+    _finish_boundary(core)
 
 
 def _step_ended(core: LearnerCore, event: StepEnded) -> None:
@@ -326,6 +336,7 @@ _HANDLERS: dict[type, Any] = {
     Connected: _connected,
     Disconnected: _disconnected,
     Received: _received,
+    Adopted: _adopted,
     StepEnded: _step_ended,
     Captured: pulls.captured,
     FaultActed: _fault_acted,

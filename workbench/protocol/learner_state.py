@@ -78,6 +78,8 @@ class LearnerState(msgspec.Struct):
     connection: int = UNSET
     welcomed: bool = False
     has_state: bool = False
+    adopting: tuple[int, int] | None = None
+    """Cause of the adoption that is under way."""
     healed: bool = False
     n: int = 0
     g: int = 0

@@ -273,6 +273,7 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
             "digests": done.digests,
             "norm": done.norm,
             "outer_digest": done.outer_digest,
+            "weights_rule": round_.settings.weights,
             "fresh_outer": round_.fresh_outer,
             "outer": round_.settings.outer,
             "outer_rate": round_.settings.outer_rate,

@@ -352,7 +352,7 @@ class World:
         elif kind is act.Release:
             self.arithmetic.release(action.handle)
         elif kind is act.Adopt:
-            self.arithmetic.adopt(learner, action.source)
+            self.give(process, ev.Adopted(self.arithmetic.adopt(learner, action.source)))
         elif kind is act.Connect:
             self._connect(process)
         elif kind is act.Leave:
