@@ -20,9 +20,8 @@ def fresh_for_ns(member: Member) -> int:
     return max(3 * member.median_ns, SECOND)
 
 
-def base_fits(state: SyncerState, member: Member, p: int) -> bool:
-    """Whether what the learner holds of ``p`` may enter a merge."""
-    base = member.base[p]
+def base_fits(state: SyncerState, member: Member, p: int, base: int) -> bool:
+    """Whether work on version ``base`` of fragment ``p`` may enter its next merge."""
     if state.fixed.anchor == "current":
         return base == state.versions[p]
     return 0 <= state.versions[p] - base <= state.fixed.anchors_kept and base >= max(member.last_merged[p], 0)
@@ -37,7 +36,7 @@ def is_clean(state: SyncerState, member: Member, p: int, now: int) -> bool:
         and member.c_steps[p] >= 1
         and not member.blocked[p]
         and not member.anew[p]
-        and base_fits(state, member, p)
+        and base_fits(state, member, p, member.base[p])
         and now - member.metadata_at <= fresh_for_ns(member)
     )
 
@@ -47,7 +46,7 @@ def why_not(state: SyncerState, member: Member, round_: Round, now: int) -> str:
     p = round_.p
     if member.quarantined:
         return "quarantined"
-    if member.anew[p] or not base_fits(state, member, p):
+    if member.anew[p] or not base_fits(state, member, p, member.base[p]):
         return "base_behind"
     if member.c_steps[p] < 1:
         return "no_steps"

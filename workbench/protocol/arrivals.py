@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import membership, rounds, updates
+from workbench.protocol import admission, membership, rounds, updates
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema
 from workbench.protocol.events import Received
@@ -20,9 +20,9 @@ def received(core: SyncerCore, event: Received) -> None:
     message = event.message
     if isinstance(message, Join):
         member = core.state.members.get(message.learner)
-        if member is not None and member.process_number == message.process_number:
+        if member is not None and member.ended < message.process_number == member.process_number:
             take_records(core, member, message.records)
-        if member is None or message.process_number >= member.process_number:
+        if member is None or message.process_number >= max(member.process_number, member.ended + 1):
             core.hear(message.clock)
         membership.joined(core, event.connection, message)
         return
@@ -127,19 +127,11 @@ def _why_unusable(core: SyncerCore, member: Member, round_: Round | None, event:
         return "shape"
     if member.quarantined:
         return "quarantined"
-    if not _base_usable(core, member, message):
+    if not admission.base_fits(core.state, member, message.fragment, message.base_version):
         return "stale"
     if core.state.book.policy.guard_nonfinite and not event.finite:
         return "nonfinite"
     return ""
-
-
-def _base_usable(core: SyncerCore, member: Member, message: Fragment) -> bool:
-    state, p = core.state, message.fragment
-    if state.fixed.anchor == "current":
-        return message.base_version == state.versions[p]
-    behind = state.versions[p] - message.base_version
-    return 0 <= behind <= state.fixed.anchors_kept and message.base_version >= max(member.last_merged[p], 0)
 
 
 def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Received) -> None:

@@ -18,7 +18,7 @@ def joined(core: SyncerCore, connection: int, message: Join) -> None:
     """A process asks to take part; a zombie older than the present process is sent away."""
     state = core.state
     member = state.members.get(message.learner)
-    if member is not None and message.process_number < member.process_number:
+    if member is not None and message.process_number < max(member.process_number, member.ended + 1):
         farewell = End(-1, "superseded", 0, state.closed_below, state.clock)
         core.out.append(Send(connection, CONTROL, farewell))
         return
@@ -208,16 +208,21 @@ def disconnected(core: SyncerCore, connection: int) -> None:
 
 
 def process_ended(core: SyncerCore, learner: int, process_number: int) -> None:
-    """The supervisor saw a process exit."""
+    """The supervisor saw a process exit: what still comes from it is refused."""
     member = core.state.members.get(learner)
-    if member is not None and member.process_number == process_number and member.connected:
+    if member is None:
+        return
+    member.ended = max(member.ended, process_number)
+    if member.process_number == process_number and member.connected:
         lose(core, member, "exit")
 
 
 def refused_message(core: SyncerCore, connection: int, learner: int) -> None:
     """A message of another incarnation: if it comes from a declared-lost process that lives, it re-joins."""
     member = core.state.members.get(learner)
-    if member is not None and member.connection == connection and not member.connected and not core.state.ending:
+    if member is None or member.connection != connection or member.connected or core.state.ending:
+        return
+    if member.process_number > member.ended:
         _admit(core, member, rejoin=True)
 
 

@@ -95,6 +95,9 @@ def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int,
         member = _member(state, learner_of(record.peer))
         member.process_number = int(record.value)
         member.incarnation = record.version
+    elif kind == Kind.PROCESS_ENDED and record.peer >= FIRST_LEARNER:
+        member = _member(state, learner_of(record.peer))
+        member.ended = max(member.ended, int(record.value))
     elif kind == Kind.SETTING_CHANGED:
         _apply_setting(state, record)
     elif kind == Kind.ROUND_OPENED:

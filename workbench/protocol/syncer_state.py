@@ -101,6 +101,7 @@ class Member(msgspec.Struct):
     last_merged_step: list[int]
     blocked: list[bool]
     anew: list[int]
+    ended: int = -1
     healed: bool = False
     quarantined: bool = False
     last_heard: int = NEVER

@@ -149,7 +149,7 @@ def tell(schedule: Schedule) -> Story:
             failure = f"the syncer stopped: {world.failed}"
         elif not world.finished:
             failure = schedules.stuck(world)
-    except AssertionError as error:
+    except Exception as error:  # as in `schedules.run`
         failure = f"{type(error).__name__}: {error}"
     lines = [schedule.text(), ""]
     tail = len(world.records) - STORY_RECORDS
