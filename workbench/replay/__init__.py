@@ -1,0 +1,1 @@
+"""Replay: the programs of a tape executed again with the executors of the run (DESIGN section 3)."""

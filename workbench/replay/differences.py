@@ -1,0 +1,130 @@
+"""Where a replay differs from its tape, and by how much."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from workbench.protocol.records import label_of
+from workbench.replay.program import KINDS, Step
+
+CLOSE = 1e-6
+"""Relative difference of losses and norms up to which runs on different machines count as alike."""
+
+
+class Difference(NamedTuple):
+    """One event whose recomputed values are not those of the tape.
+
+    Attributes
+    ----------
+    event : int
+        Index in the tape's /events; -1 for what the run began with.
+    kind, process : str
+        As the tape calls them.
+    round, fragment : int
+        -1 where the event has none.
+    place : str
+        ``tape`` (records out of order or contradictory), ``start``, ``learner``, ``wire`` or ``merge``.
+    what, recorded, computed : str
+        Which value, on the tape and here.
+    """
+
+    event: int
+    kind: str
+    process: str
+    round: int
+    fragment: int
+    place: str
+    what: str
+    recorded: str
+    computed: str
+
+    def text(self) -> str:
+        """One line."""
+        where = "".join(
+            f", {name} {value}" for name, value in (("round", self.round), ("fragment", self.fragment)) if value >= 0
+        )
+        begin = f"event {self.event}: {self.kind} of {self.process}{where}" if self.event >= 0 else "before any event"
+        return f"{begin}: {self.what} is {self.recorded} on the tape, {self.computed} here (place: {self.place})"
+
+
+class Impossible(Exception):
+    """A step that cannot be executed as the tape has it; `Findings` holds the difference."""
+
+
+class Findings:
+    """Differences of one replay: the first by its place in the journal, how many, and the largest of a number.
+
+    Attributes
+    ----------
+    first : Difference or None
+    count : int
+    largest : float
+        Largest relative difference of a loss or a norm; infinite if a step could not be executed.
+    """
+
+    def __init__(self) -> None:
+        self.first: Difference | None = None
+        self.count = 0
+        self.largest = 0.0
+
+    @property
+    def match(self) -> str:
+        """``bit``, ``1e-6`` (all losses and norms within that) or ``diverged``."""
+        if not self.count:
+            return "bit"
+        return f"{CLOSE:g}".replace("e-0", "e-") if self.largest <= CLOSE else "diverged"
+
+    def note(self, difference: Difference) -> None:
+        """Take note of a difference; of all the one that the journal has first is kept."""
+        self.count += 1
+        if self.first is None or difference.event < self.first.event:
+            self.first = difference
+
+    def digests(self, step: Step, process: int, place: str, what: str, recorded: int, computed: int) -> bool:
+        """Compare two digests; whether they are equal."""
+        if recorded != computed:
+            self.note(_difference(step, process, place, what, f"{recorded:016x}", f"{computed:016x}"))
+        return recorded == computed
+
+    def values(self, step: Step, process: int, place: str, what: str, recorded: Any, computed: Any) -> bool:
+        """Compare whole numbers, words or lists; whether they are equal."""
+        if recorded != computed:
+            self.note(_difference(step, process, place, what, repr(recorded), repr(computed)))
+        return bool(recorded == computed)
+
+    def numbers(self, step: Step, process: int, place: str, what: str, recorded: float, computed: float) -> bool:
+        """Compare two real numbers bit for bit, and keep their relative difference; whether they are equal."""
+        if float(recorded).hex() == float(computed).hex():
+            return True
+        self.largest = max(self.largest, relative(recorded, computed))
+        self.note(_difference(step, process, place, what, repr(float(recorded)), repr(float(computed))))
+        return False
+
+    def impossible(self, step: Step, process: int, place: str, what: str, recorded: Any, computed: Any) -> Impossible:
+        """Take note of a step that cannot be executed; to be raised."""
+        self.largest = math.inf
+        self.note(_difference(step, process, place, what, str(recorded), str(computed)))
+        return Impossible(what)
+
+
+def relative(a: float, b: float) -> float:
+    """|a - b| over the larger of |a| and |b|; infinite if either is not finite."""
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return math.inf
+    scale = max(abs(a), abs(b))
+    return abs(a - b) / scale if scale else 0.0
+
+
+def _difference(step: Step, process: int, place: str, what: str, recorded: str, computed: str) -> Difference:
+    return Difference(
+        step.event,
+        KINDS[type(step)].name.lower(),
+        label_of(process),
+        getattr(step, "round", -1),
+        getattr(step, "fragment", -1),
+        place,
+        what,
+        recorded,
+        computed,
+    )

@@ -1,0 +1,76 @@
+"""What has to be the same for bits to be the same: software, device and data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import xarray as xr
+
+from workbench.config import ConfigError
+from workbench.datasets import Text
+from workbench.protocol.records import SYNCER
+from workbench.training.environment import fingerprint
+
+NAMED_MAX = 3
+"""Files that an error names."""
+
+
+def environment_differences(tape: xr.DataTree) -> list[str]:
+    """Entries of the fingerprint in which this process differs from those of the run, with both values.
+
+    Returns
+    -------
+    list of str
+        As ``numpy 2.3.1 there, 2.4.0 here``; empty if bits can be expected to be the same.
+    """
+    here = fingerprint()
+    found = []
+    for there in _fingerprints(tape):
+        for name in sorted({*there, *here}):
+            if there.get(name, "") != here.get(name, ""):
+                found.append(f"{name} {_word(there.get(name))} there, {_word(here.get(name))} here")
+    return list(dict.fromkeys(found)) if found or _fingerprints(tape) else ["the tape holds no fingerprint"]
+
+
+def _word(value: Any) -> str:
+    return str(value) if value not in (None, "") else "none"
+
+
+def _fingerprints(tape: xr.DataTree) -> list[Mapping[str, str]]:
+    """Fingerprints of the run: of its start, and of every process that computes."""
+    lives = tape["incarnations"].dataset
+    found = []
+    if isinstance(tape.attrs.get("fingerprint"), Mapping):
+        found.append(tape.attrs["fingerprint"])
+    learners = tape["processes"].dataset["learner"].values
+    for process, text in zip(lives["process"].values.tolist(), lives["fingerprint"].values.tolist(), strict=True):
+        if text and (process == SYNCER or learners[process] >= 0):
+            found.append(json.loads(text))
+    return [dict(items) for items in dict.fromkeys(tuple(sorted(one.items())) for one in found)]
+
+
+def check_data(tape: xr.DataTree, text: Text) -> None:
+    """Refuse a text that is not the one that the run was trained on; reads it once.
+
+    Raises
+    ------
+    ConfigError
+        With the files that differ.
+    """
+    recorded = {_row(entry): entry["path"] for entry in tape.attrs.get("data_manifest", ())}
+    present = {(e.path, e.start, e.bytes, f"{e.digest:016x}", e.split): e.path for e in text.manifest}
+    changed = sorted({path for row, path in recorded.items() if row not in present})
+    added = sorted({path for row, path in present.items() if row not in recorded} - set(changed))
+    if changed or added:
+        named = ", ".join([*changed, *added][:NAMED_MAX])
+        raise ConfigError(
+            f"the data is not that of the run: {len(changed)} of {len(recorded)} files differ or are gone, "
+            f"{len(added)} are new ({named}, …); expected the files of the tape's data manifest, byte for byte; "
+            "put them back where data.path says, or use the Python that the run used"
+        )
+
+
+def _row(entry: Mapping[str, Any]) -> tuple[Any, ...]:
+    return entry["path"], entry["start"], entry["bytes"], entry["digest"], entry["split"]

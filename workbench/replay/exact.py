@@ -1,0 +1,140 @@
+"""Exact replay: a whole tape recomputed by the run's own executors, every recorded value compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+from workbench.algorithms.digest import digest
+from workbench.config import RunConfig, from_toml
+from workbench.datasets import open_text
+from workbench.protocol.records import SYNCER, label_of
+from workbench.replay.differences import Difference, Findings, Impossible
+from workbench.replay.environment import check_data, environment_differences
+from workbench.replay.learners import ReplayedLearner
+from workbench.replay.ordering import Stuck, linear_extension
+from workbench.replay.program import Merged, Programs, read_programs
+from workbench.replay.report import ReplayDiffers, ReplayReport
+from workbench.replay.syncer import ReplayedSyncer
+from workbench.tape import TapeError, open_tape
+from workbench.training.flat import initial_weights
+from workbench.training.program import TrainingProgram
+
+__all__ = ["Replay", "ReplayDiffers", "ReplayReport", "replay"]
+
+Progress = Callable[[int, int], None]
+"""Takes (merges done, merges on the tape)."""
+
+
+def replay(
+    run: str | Path | xr.DataTree, progress: Progress | None = None, order: str | int = "journal"
+) -> ReplayReport:
+    """Recompute a run from its tape and compare every recorded digest, loss and weight.
+
+    The programs of the tape are executed in a linear extension of the causal order, by the executors that the run
+    itself used (DESIGN section 3); nothing else of the tape is read.
+
+    Parameters
+    ----------
+    run : path or xarray.DataTree
+        Run folder, tape, or an open tape.
+    progress : callable, optional
+        Called after every merge with (merges done, merges on the tape).
+    order : "journal" or int
+        As recorded, or a random linear extension that hangs off this seed.
+
+    Returns
+    -------
+    ReplayReport
+
+    Raises
+    ------
+    TapeError
+        There is no tape, it is damaged, or it lacks what a replay needs.
+    ConfigError
+        The data is not that of the run.
+    """
+    tape = run if isinstance(run, xr.DataTree) else open_tape(run)
+    if not tape.attrs.get("config"):
+        raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
+    config = from_toml(tape.attrs["config"])
+    text = open_text(config.data)
+    check_data(tape, text)
+    done = Replay(config, TrainingProgram(config, text), read_programs(tape.wb.records()))
+    done.compare_start(tape.attrs.get("initial_digest", ""))
+    done.run(order, progress)
+    return done.report(tuple(environment_differences(tape)))
+
+
+class Replay:
+    """One execution of the programs of a run.
+
+    Parameters
+    ----------
+    config : RunConfig
+    program : TrainingProgram
+        Compiled functions and text.
+    programs : Programs
+        What each process did.
+    """
+
+    def __init__(self, config: RunConfig, program: TrainingProgram, programs: Programs) -> None:
+        self.programs = programs
+        self.fragmentation = program.fragmentation
+        self.findings = Findings()
+        self.initial = initial_weights(config)
+        self.syncer = ReplayedSyncer(config, self.fragmentation, self.initial, programs, self.findings)
+        self.learners = {
+            process: ReplayedLearner(config, process, program, self.initial, self.syncer, self.findings)
+            for process in programs.steps
+            if process != SYNCER
+        }
+
+    def compare_start(self, recorded: str) -> None:
+        """Compare the digest of the initial weights (hexadecimal) with the one recorded, if there is one."""
+        computed = f"{digest(np.concatenate(self.initial)):016x}"
+        if recorded and recorded != computed:
+            what = "digest of the initial weights"
+            self.findings.note(Difference(-1, "start", "", -1, -1, "start", what, recorded, computed))
+
+    def run(self, order: str | int = "journal", progress: Progress | None = None) -> None:
+        """Execute all steps, as far as they can be executed."""
+        total = len(self.programs.merges)
+        try:
+            for process, step in linear_extension(self.programs.steps, self.syncer.ready, order):
+                if isinstance(step, Merged):
+                    self.syncer.execute(step)
+                    if progress is not None:
+                        progress(self.syncer.merges, total)
+                else:
+                    self.learners[process].execute(step)
+        except Impossible:
+            pass
+        except Stuck as stuck:
+            missing = self.syncer.missing(stuck.step)
+            self.findings.impossible(stuck.step, stuck.process, "tape", "what it rests on", "used", missing)
+        if self.programs.broken is not None:
+            b = self.programs.broken
+            what = "number of the record"
+            place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
+            self.findings.note(Difference(*place, what, str(b.seq), str(b.expected)))
+
+    def report(self, environment: tuple[str, ...] = ()) -> ReplayReport:
+        """What was found."""
+        final = [self.syncer.arithmetic.theta(p).copy() for p in range(self.fragmentation.fragments)]
+        return ReplayReport(
+            bit_exact=not self.findings.count,
+            merges=len(self.programs.merges),
+            merges_compared=self.syncer.merges,
+            steps=sum(learner.steps for learner in self.learners.values()),
+            captures=sum(learner.captures for learner in self.learners.values()),
+            match=self.findings.match,
+            largest=self.findings.largest,
+            difference=self.findings.first,
+            environment=environment,
+            final=final,
+            fragmentation=self.fragmentation,
+        )

@@ -1,0 +1,119 @@
+"""What a replay found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.algorithms.digest import digest
+from workbench.algorithms.fragments import Fragmentation
+from workbench.replay.differences import Difference
+
+
+class ReplayDiffers(RuntimeError):
+    """A replay did not give the tape's bits."""
+
+
+class ReplayReport(NamedTuple):
+    """Outcome of an exact replay.
+
+    Attributes
+    ----------
+    bit_exact : bool
+        Every value that was compared is the tape's, and everything on the tape was executed.
+    merges, merges_compared : int
+        On the tape, and recomputed.
+    steps, captures : int
+        Inner steps and contributions recomputed.
+    match : str
+        ``bit``, ``1e-6`` (only digests differ; all losses and norms agree within that) or ``diverged``.
+    largest : float
+        Largest relative difference of a loss or a norm.
+    difference : Difference or None
+        The first that the journal has.
+    environment : tuple of str
+        Entries of the fingerprint that differ, with both values.
+    final : list of arrays (size,)
+        Final weights, flat by fragment.
+    fragmentation : Fragmentation
+    """
+
+    bit_exact: bool
+    merges: int
+    merges_compared: int
+    steps: int
+    captures: int
+    match: str
+    largest: float
+    difference: Difference | None
+    environment: tuple[str, ...]
+    final: list[np.ndarray]
+    fragmentation: Fragmentation
+
+    @property
+    def first_difference(self) -> str | None:
+        """The first difference as one line, None if there is none."""
+        return self.difference.text() if self.difference is not None else None
+
+    @property
+    def final_digest(self) -> int:
+        """xxh3-64 of the final weights in the order of the fragments."""
+        return digest(np.concatenate(self.final))
+
+    @property
+    def verdict(self) -> str:
+        """One line: what can be said of the run after this replay."""
+        if self.environment:
+            there = f"environment differs: {'; '.join(self.environment)}"
+            if self.bit_exact:
+                return f"{there}; every value is the same all the same"
+            return f"{there}; {_MATCHES[self.match]} (largest relative difference {self.largest:.3g})"
+        return "bit for bit the same" if self.bit_exact else "not the same, in the same environment"
+
+    def verify(self) -> ReplayReport:
+        """Return this report if the replay was bit-exact.
+
+        Raises
+        ------
+        ReplayDiffers
+            Else, with the verdict and the first difference.
+        """
+        if not self.bit_exact:
+            raise ReplayDiffers(f"{self.verdict}; first difference: {self.first_difference}")
+        return self
+
+    def weights(self) -> Mapping[str, np.ndarray]:
+        """Final weights by tensor name, float32."""
+        tensors = {}
+        for p, flat in enumerate(self.final):
+            layout = self.fragmentation.layout(p)
+            bounds = zip(layout.offsets, layout.offsets[1:], strict=False)
+            for name, shape, (begin, end) in zip(layout.names, layout.shapes, bounds, strict=True):
+                tensors[name] = flat[begin:end].reshape(shape)
+        return dict(sorted(tensors.items()))
+
+    def to_json(self) -> dict[str, Any]:
+        """What ``workbench replay --json`` prints."""
+        return {
+            "bit_exact": self.bit_exact,
+            "verdict": self.verdict,
+            "match": self.match,
+            "largest_relative_difference": self.largest,
+            "merges": self.merges,
+            "merges_compared": self.merges_compared,
+            "steps": self.steps,
+            "captures": self.captures,
+            "first_difference": self.first_difference,
+            "difference": self.difference._asdict() if self.difference is not None else None,
+            "environment": list(self.environment),
+            "final_digest": f"{self.final_digest:016x}",
+        }
+
+
+_MATCHES = {
+    "bit": "every value is the same",
+    "1e-6": "losses and norms agree within 1e-6",
+    "diverged": "losses and norms diverge",
+}

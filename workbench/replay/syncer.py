@@ -1,0 +1,204 @@
+"""The syncer of a replay: merges recomputed from the contributions that the replayed learners captured."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.algorithms.digest import digest
+from workbench.algorithms.fragment_slots import slots_needed
+from workbench.algorithms.fragments import Fragmentation
+from workbench.algorithms.syncer_arithmetic import MergeInfo, MergeSettings, SyncerArithmetic
+from workbench.algorithms.weights import WEIGHTS
+from workbench.config import RunConfig
+from workbench.protocol.records import SYNCER, label_of, process_of
+from workbench.replay.differences import Findings
+from workbench.replay.program import (
+    Contribution,
+    ContributionAcknowledged,
+    FragmentCaptured,
+    Merged,
+    Programs,
+    Step,
+    UpdateFolded,
+)
+
+Key = tuple[int, int, int, int]
+"""(learner, fragment, round, own step n) of a contribution."""
+
+
+class _Payload(NamedTuple):
+    """A contribution as it left its learner; ``same`` says whether the tape has the same bytes."""
+
+    step: FragmentCaptured
+    payload: Any
+    same: bool
+
+
+class ReplayedSyncer:
+    """Theta and outer state through all merges of a tape, with only those old versions that a fold still needs.
+
+    Parameters
+    ----------
+    config : RunConfig
+    fragmentation : Fragmentation
+    initial : list of arrays (size,)
+        Version 0 of each fragment.
+    programs : Programs
+        Says which versions will be folded and which contributions merged.
+    findings : Findings
+
+    Attributes
+    ----------
+    versions : list of int
+        Newest merged version of each fragment.
+    merges : int
+        Done.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        fragmentation: Fragmentation,
+        initial: list[np.ndarray],
+        programs: Programs,
+        findings: Findings,
+    ) -> None:
+        self.config, self.findings = config, findings
+        self.arithmetic = SyncerArithmetic(
+            fragmentation, initial, slot_count=slots_needed(config.anchor, config.anchors_kept)
+        )
+        self.versions = [0] * config.fragments
+        self.merges = 0
+        folds = (s for steps in programs.steps.values() for s in steps if isinstance(s, UpdateFolded))
+        self._folds = Counter((fold.fragment, fold.version) for fold in folds)
+        self._wanted = {_key(merge, c) for merge in programs.merges for c in merge.contributions}
+        self._thetas: dict[tuple[int, int], np.ndarray] = {}
+        self._payloads: dict[Key, list[_Payload]] = defaultdict(list)
+        self._merged: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for p in range(config.fragments):
+            self._keep_theta(p, 0)
+
+    def ready(self, process: int, step: Step) -> bool:
+        """Whether the inputs of a step of any process are there."""
+        if isinstance(step, Merged):
+            return all(_key(step, c) in self._payloads for c in step.contributions)
+        if isinstance(step, UpdateFolded | ContributionAcknowledged):
+            return 0 <= step.fragment < len(self.versions) and 0 <= step.version <= self.versions[step.fragment]
+        return True
+
+    def missing(self, step: Step) -> str:
+        """What a step that is not ready waits for."""
+        if isinstance(step, Merged):
+            lacking = [c for c in step.contributions if _key(step, c) not in self._payloads]
+            names = ", ".join(f"{label_of(process_of(c.learner))} after own step {c.n}" for c in lacking)
+            return f"no copy captured for round {step.round} by {names}"
+        newest = dict(enumerate(self.versions)).get(getattr(step, "fragment", -1), "none")
+        return f"newest merged version {newest}"
+
+    def captured(self, learner: int, step: FragmentCaptured, payload: Any, same: bool) -> None:
+        """Take a contribution, if some merge will use it."""
+        key = (learner, step.fragment, step.round, step.n)
+        if key in self._wanted:
+            self._payloads[key].append(_Payload(step, payload, same))
+
+    def take_theta(self, p: int, version: int) -> np.ndarray:
+        """Version of a fragment for one fold of it; the last fold lets it go."""
+        self._folds[p, version] -= 1
+        return self._thetas[p, version] if self._folds[p, version] else self._thetas.pop((p, version))
+
+    def took(self, learner: int, p: int, n: int, version: int, base_version: int) -> bool:
+        """Whether the newest merge up to ``version`` that holds work of a learner holds what it captured after n."""
+        known = [entry for entry in self._merged[learner, p] if entry[0] <= version]
+        return bool(known) and known[-1][1] == n and known[-1][0] > base_version
+
+    def execute(self, step: Merged) -> None:
+        """Merge, commit, and compare contributions, weights and results.
+
+        Raises
+        ------
+        Impossible
+            When the merge cannot be made as the tape has it.
+        """
+        p = step.fragment
+        if step.version != self.versions[p] + 1:
+            raise self.findings.impossible(step, SYNCER, "tape", "the version", step.version, self.versions[p] + 1)
+        values = [self._decoded(step, contribution) for contribution in step.contributions]
+        try:
+            info = self._merge(step, values)
+            self.arithmetic.commit(p, step.version)
+        except (LookupError, ValueError) as error:
+            raise self.findings.impossible(step, SYNCER, "merge", "the merge", "made", error) from error
+        self.findings.numbers(step, SYNCER, "merge", "norm of the outer gradient", step.norm, info.norm)
+        self.findings.digests(step, SYNCER, "merge", "digest of the merged fragment", step.digest, info.digest)
+        self.findings.digests(step, SYNCER, "merge", "digest of the outer state", step.outer_digest, info.outer_digest)
+        self.versions[p] = step.version
+        self.merges += 1
+        self._keep_theta(p, step.version)
+        for contribution in step.contributions:
+            self._payloads.pop(_key(step, contribution), None)
+            self._merged[contribution.learner, p].append((step.version, contribution.n))
+
+    def _merge(self, step: Merged, values: list[np.ndarray]) -> MergeInfo:
+        if step.fresh_outer:
+            self.arithmetic.reset_outer(step.fragment)
+        return self.arithmetic.merge(
+            step.fragment,
+            step.version,
+            [c.learner for c in step.contributions],
+            values,
+            [self._weight(step, c) for c in step.contributions],
+            [c.base_version for c in step.contributions],
+            MergeSettings(
+                step.merge, step.outer, step.outer_rate, step.outer_momentum, self.config.anchor, self.config.seed
+            ),
+        )
+
+    def _weight(self, step: Merged, contribution: Contribution) -> float:
+        """Weight of a contribution by the run's rule, compared with the one recorded."""
+        if step.weights_rule not in WEIGHTS:
+            raise ValueError(f"weight rule {step.weights_rule!r} is unknown; allowed: {', '.join(WEIGHTS)}")
+        age = step.version - 1 - contribution.base_version
+        weight = WEIGHTS[step.weights_rule](contribution.steps, contribution.tokens, age)
+        what = f"weight of {label_of(process_of(contribution.learner))}"
+        self.findings.numbers(step, SYNCER, "merge", what, contribution.weight, weight)
+        return weight
+
+    def _decoded(self, step: Merged, contribution: Contribution) -> np.ndarray:
+        """Parameters of a contribution as the syncer decodes them, compared with what the tape says of them."""
+        sent = self._payloads[_key(step, contribution)]
+        found: list[tuple[_Payload, np.ndarray, int]] = []
+        for payload in sent:
+            try:
+                values = self.arithmetic.decode(
+                    step.fragment, payload.payload, payload.step.codec, payload.step.base_version
+                )
+            except (LookupError, ValueError) as error:
+                raise self.findings.impossible(step, SYNCER, "wire", "the contribution", "decoded", error) from error
+            found.append((payload, values, digest(values)))
+        # a copy may have been sent twice for one round, once with a fault on it
+        used = next((entry for entry in found if entry[2] == contribution.digest), found[0])
+        self._compare(step, contribution, used[0], used[2])
+        return used[1]
+
+    def _compare(self, step: Merged, contribution: Contribution, sent: _Payload, decoded: int) -> None:
+        who = label_of(process_of(contribution.learner))
+        capture = sent.step
+        for what, recorded, computed in (
+            ("inner steps", contribution.steps, capture.steps),
+            ("tokens", contribution.tokens, capture.tokens),
+            ("base version", contribution.base_version, capture.base_version),
+        ):
+            self.findings.values(step, SYNCER, "tape", f"{what} in the contribution of {who}", recorded, computed)
+        what = f"digest of the contribution of {who} as decoded"
+        self.findings.digests(step, SYNCER, "wire" if sent.same else "learner", what, contribution.digest, decoded)
+
+    def _keep_theta(self, p: int, version: int) -> None:
+        if self._folds[p, version]:
+            self._thetas[p, version] = self.arithmetic.theta(p).copy()
+
+
+def _key(merge: Merged, contribution: Contribution) -> Key:
+    return contribution.learner, merge.fragment, merge.round, contribution.n
