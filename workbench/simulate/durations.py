@@ -9,6 +9,7 @@ from workbench.config import ConfigError, VirtualConfig
 from workbench.simulate import draws
 
 SECOND = 1_000_000_000
+STEP_S_MIN, STEP_S_MAX = 1e-6, 1e5
 _STEPS = 1
 _DELAYS = 2
 
@@ -32,10 +33,10 @@ class StepTimes:
     def step_ns(self, learner: int, n: int) -> int:
         """Duration of own step ``n`` [ns], injected slow-downs left out."""
         c = self.config
+        factor = c.slow[learner] if learner < len(c.slow) else 1.0
         if c.step_model == "trace":
             mine = self.trace.get(learner) or self.trace[-1]
-            return int(mine[(n - 1) % len(mine)] * SECOND)
-        factor = c.slow[learner] if learner < len(c.slow) else 1.0
+            return int(mine[(n - 1) % len(mine)] * factor * SECOND)
         mean = c.step_s * factor * SECOND
         if c.step_model == "fixed" or c.jitter == 0.0:
             return int(mean)
@@ -57,6 +58,8 @@ class StepTimes:
 def read_trace(path: str) -> dict[int, list[float]]:
     """Durations [s] by learner from a file; -1 holds those of lines that name no learner.
 
+    Where every line names one, -1 holds all of them, for learners that the file does not name.
+
     Raises
     ------
     ConfigError
@@ -64,20 +67,29 @@ def read_trace(path: str) -> dict[int, list[float]]:
     """
     found: dict[int, list[float]] = {}
     try:
-        lines = Path(path).read_text().split()
+        lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"virtual.trace = {path!r} cannot be read: {error}") from error
     for number, line in enumerate(lines, 1):
-        try:
-            parts = line.split(",")
-            learner, seconds = (-1, float(parts[0])) if len(parts) == 1 else (int(parts[0]), float(parts[1]))
-        except (ValueError, IndexError) as error:
-            raise ConfigError(f"{path} line {number}: {line!r} is not 'seconds' or 'learner,seconds'") from error
-        if not seconds > 0.0:
-            raise ConfigError(f"{path} line {number}: a step of {seconds} s; allowed: above 0")
-        found.setdefault(learner, []).append(seconds)
+        if line.strip():
+            learner, seconds = _trace_line(line, f"{path} line {number}")
+            found.setdefault(learner, []).append(seconds)
     if not found:
         raise ConfigError(f"{path} holds no durations; one number of seconds per line is expected")
     if -1 not in found:
         found[-1] = [s for times in found.values() for s in times]
     return found
+
+
+def _trace_line(line: str, where: str) -> tuple[int, float]:
+    """Learner (-1 for none) and duration [s] of one line."""
+    try:
+        *named, last = line.split(",")
+        learner, seconds = (int(named[0]) if named else -1), float(last)
+        if len(named) > 1 or (named and learner < 0):
+            raise ValueError(line)
+    except ValueError as error:
+        raise ConfigError(f"{where}: {line.strip()!r} is not 'seconds' or 'learner,seconds'") from error
+    if not STEP_S_MIN <= seconds <= STEP_S_MAX:
+        raise ConfigError(f"{where}: a step of {seconds} s; allowed: {STEP_S_MIN:g} to {STEP_S_MAX:g}")
+    return learner, seconds

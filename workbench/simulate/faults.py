@@ -110,6 +110,13 @@ def _number(table: dict[str, Any], key: str, where: str, default: float, least: 
     return float(value)
 
 
+def _whole(table: dict[str, Any], key: str, where: str, default: int, least: int) -> int:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value < 10**9:
+        raise ConfigError(f"{where}: {key} = {value!r}; allowed: a whole number from {least}")
+    return value
+
+
 def _fault_of(table: dict[str, Any], where: str, config: RunConfig) -> Fault:
     if not isinstance(table, dict):
         raise ConfigError(f"{where}: {table!r} is not a table of keys")
@@ -117,7 +124,7 @@ def _fault_of(table: dict[str, Any], where: str, config: RunConfig) -> Fault:
     if unknown:
         raise ConfigError(f"{where}: unknown key {unknown[0]!r}; allowed: {', '.join(sorted(_SCENARIO_KEYS))}")
     kind = table.get("kind")
-    if kind not in FAULT_KINDS:
+    if not isinstance(kind, str) or kind not in FAULT_KINDS:
         raise ConfigError(f"{where}: kind = {kind!r} is unknown; allowed: {', '.join(FAULT_KINDS)}")
     if "at_s" not in table:
         raise ConfigError(f"{where}: at_s (seconds from the start) is missing")
@@ -126,6 +133,8 @@ def _fault_of(table: dict[str, Any], where: str, config: RunConfig) -> Fault:
         learner = -1
     elif isinstance(learner, bool) or not isinstance(learner, int) or not 0 <= learner < config.learners:
         raise ConfigError(f"{where}: learner = {learner!r}; allowed: 0 to {config.learners - 1}")
+    if "down_s" in table and "for_s" in table:
+        raise ConfigError(f"{where}: for_s and down_s name the same length; give one of them")
     length = "down_s" if "down_s" in table else "for_s"
     return Fault(
         kind=kind,
@@ -133,10 +142,11 @@ def _fault_of(table: dict[str, Any], where: str, config: RunConfig) -> Fault:
         learner=learner,
         for_ns=int(_number(table, length, where, 3.0, 0.0) * SECOND),
         factor=_number(table, "factor", where, 3.0, 0.01),
-        count=int(_number(table, "count", where, 1, 1)),
+        count=_whole(table, "count", where, 1, 1),
     )
 
 
+CHAOS_FAULTS_MAX = 100_000
 _CHAOS_DEFAULTS: dict[str, float] = {"mtbi": 40.0, "down": 3.0, "stall": 3.0, "cut": 3.0, "factor": 3.0, "seed": -1.0}
 CHAOS_KINDS = ("kill", "stall", "slow", "cut", "cut_up", "cut_down", "delay", "nan")
 
@@ -163,6 +173,23 @@ def _parse_spec(spec: str) -> tuple[dict[str, float], list[str]]:
     return numbers, kinds or ["kill", "stall", "cut"]
 
 
+def _check_storm(numbers: dict[str, float], learner_s: float) -> None:
+    """Refuse numbers that are not possible; ``learner_s`` is the time of all learners together [s]."""
+    for key in ("mtbi", "factor"):
+        if not 0.0 < numbers[key] <= 1e9:
+            raise ConfigError(f"chaos: {key} = {numbers[key]:g}; allowed: above 0, up to 1e9")
+    for key in ("down", "stall", "cut"):
+        if not 0.0 <= numbers[key] <= 1e9:
+            raise ConfigError(f"chaos: {key} = {numbers[key]:g} s; allowed: 0 to 1e9")
+    if not numbers["seed"].is_integer():
+        raise ConfigError(f"chaos: seed = {numbers['seed']:g}; allowed: a whole number")
+    if learner_s / numbers["mtbi"] > CHAOS_FAULTS_MAX:
+        raise ConfigError(
+            f"chaos: mtbi = {numbers['mtbi']:g} s gives about {learner_s / numbers['mtbi']:.0f} faults; "
+            f"allowed: up to {CHAOS_FAULTS_MAX} (try mtbi={learner_s / CHAOS_FAULTS_MAX:g}s or more)"
+        )
+
+
 def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
     """Draw a storm: each learner is interrupted by a Poisson process with mean time ``mtbi``.
 
@@ -178,11 +205,10 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
     Raises
     ------
     ConfigError
-        An unknown key or kind, or a time that is not above 0.
+        An unknown key or kind, a number that is not possible, or more faults than a run could take.
     """
     numbers, kinds = _parse_spec(spec)
-    if not numbers["mtbi"] > 0.0:
-        raise ConfigError(f"chaos: mtbi = {numbers['mtbi']:g} s; allowed: above 0")
+    _check_storm(numbers, config.learners * horizon_s)
     seed = sub_seed(config.seed if numbers["seed"] < 0 else int(numbers["seed"]), "chaos")
     faults = []
     for learner in range(config.learners):
@@ -194,9 +220,7 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
                 break
             kind = kinds[int(draws.uniform(seed, learner, count, 1) * len(kinds))]
             length = numbers["down"] if kind == "kill" else numbers["stall"] if kind == "stall" else numbers["cut"]
-            faults.append(
-                Fault(kind, int(at * SECOND), learner, int(length * SECOND), numbers["factor"])
-            )
+            faults.append(Fault(kind, int(at * SECOND), learner, int(length * SECOND), numbers["factor"]))
     fleet = numbers["mtbi"] / config.learners
     note = f"chaos: MTBI {numbers['mtbi']:g} s per learner, fleet MTBF {fleet:g} s, {len(faults)} faults drawn"
     return FaultPlan(tuple(sorted(faults, key=lambda f: (f.at_ns, f.learner))), chaos=spec, notes=(note,))
