@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from workbench.algorithms.aggregators import AGGREGATORS
 from workbench.algorithms.compiled import addresses
@@ -15,7 +16,7 @@ from workbench.algorithms.slots import AggregatorInputs, Geometry, Key
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 
 
-def combine(rule: str, v: np.ndarray, w: Sequence[float]) -> tuple[np.ndarray, Geometry]:
+def combine(rule: str, v: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, Geometry]:
     """Delta (n,) and sums for differences v (learner, n), weights w."""
     v = np.asarray(v, np.float32)
     anchor, values = np.zeros(v.shape[1], np.float32), [np.ascontiguousarray(-row) for row in v]
@@ -29,8 +30,9 @@ def combine(rule: str, v: np.ndarray, w: Sequence[float]) -> tuple[np.ndarray, G
     )
     member = AGGREGATORS[rule]
     with flush_to_zero(), np.errstate(all="ignore"):
-        delta, _, geometry = member.apply((), member.init(()), inputs, Key(0))
-    assert delta is inputs.out
+        gradient, _, geometry = member.apply((), member.init(()), inputs, Key(0))
+        delta = np.float32(gradient.factor) * gradient.direction
+    assert gradient.direction is inputs.out
     return delta, geometry
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 EPS32 = float(np.finfo(np.float32).eps)
 SMALLEST = float(np.finfo(np.float32).tiny)
 
 
-def mean(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+def mean(v: ArrayLike, w: ArrayLike) -> np.ndarray:
     """Direct average of (learner, n)."""
     v, w = np.asarray(v, np.float64), np.asarray(w, np.float64)
     return (w[:, None] * v).sum(0) / w.sum()
 
 
-def rda(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+def rda(v: ArrayLike, w: ArrayLike) -> np.ndarray:
     """Radial-directional average of (learner, n)."""
     v, w = np.asarray(v, np.float64), np.asarray(w, np.float64)
     norms = np.sqrt((v * v).sum(1))
@@ -29,7 +30,7 @@ def rda(v: np.ndarray, w: np.ndarray) -> np.ndarray:
 AGGREGATORS = {"mean": mean, "rda": rda}
 
 
-def cosine_to_others(v: np.ndarray, w: np.ndarray, m: int) -> float:
+def cosine_to_others(v: ArrayLike, w: ArrayLike, m: int) -> float:
     """Cosine of v_m to sum over k != m of w_k v_k."""
     v, w = np.asarray(v, np.float64), np.asarray(w, np.float64)
     others = sum(w[k] * v[k] for k in range(len(w)) if k != m)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -36,11 +36,11 @@ DIFFERENCES = hnp.arrays(np.float32, st.tuples(st.integers(1, 6), st.integers(1,
 WEIGHTS = st.lists(st.floats(0.01, 1e9), min_size=6, max_size=6)
 
 
-def test_each_member_has_its_promises_and_its_word():
+def test_each_member_has_its_promises_and_its_word() -> None:
     assert set(PROMISES) == set(AGGREGATORS) == set(oracle.AGGREGATORS) == set(CHOICES["merge"])
 
 
-def size_of_terms(v, w):
+def size_of_terms(v: np.ndarray, w: Any) -> np.ndarray:
     """What is added up for each element, and for RDA the length that is shared out: scale of the rounding."""
     w = np.asarray(w, np.float64) / np.sum(w)
     return (w[:, None] * np.abs(np.asarray(v, np.float64))).sum(0)
@@ -48,14 +48,14 @@ def size_of_terms(v, w):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("size", SIZES)
-def test_one_input_gives_identity(rule, size):
+def test_one_input_gives_identity(rule: str, size: int) -> None:
     v = random_differences(size, 1, size)
     assert np.array_equal(combine(rule, v, [3.7])[0], v[0])
 
 
 @pytest.mark.parametrize("rule", RULES)
 @given(v=DIFFERENCES, w=WEIGHTS)
-def test_mean_of_equals_is_that_value(rule, v, w):
+def test_mean_of_equals_is_that_value(rule: str, v: np.ndarray, w: Any) -> None:
     same = np.repeat(v[:1], len(v), axis=0)
     assert oracle.ulps(combine(rule, same, w[: len(v)])[0], v[0], np.abs(v[0]).max()) <= 8
 
@@ -63,7 +63,7 @@ def test_mean_of_equals_is_that_value(rule, v, w):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("learners", range(1, 10))
 @pytest.mark.parametrize("size", SIZES)
-def test_oracle_against_compiled_form(rule, learners, size):
+def test_oracle_against_compiled_form(rule: str, learners: int, size: int) -> None:
     v = random_differences(100 * learners + size, learners, size)
     w = np.random.default_rng(size).uniform(0.1, 10, learners)
     expected = oracle.AGGREGATORS[rule](v, w)
@@ -73,9 +73,9 @@ def test_oracle_against_compiled_form(rule, learners, size):
 
 @pytest.mark.parametrize("rule", RULES)
 @given(v=DIFFERENCES, w=WEIGHTS)
-def test_oracle_against_compiled_form_on_any_input(rule, v, w):
+def test_oracle_against_compiled_form_on_any_input(rule: str, v: np.ndarray, w: Any) -> None:
     w = np.array(w[: len(v)])
-    if rule == "rda" and nearly_cancelled(v, w):
+    if rule == "rda" and cancelled(v, w):
         return
     expected = oracle.AGGREGATORS[rule](v, w)
     delta, geometry = combine(rule, v, w)
@@ -88,22 +88,21 @@ def test_oracle_against_compiled_form_on_any_input(rule, v, w):
     )
 
 
-def direction_length(v, w):
-    """Length of the mean direction, which divides rounding errors of RDA; 1 where it takes the direct average."""
+def direction_length(v: np.ndarray, w: Any) -> float:
+    """Length of the mean direction, by which RDA's rounding errors are divided."""
     v = v.astype(np.float64)
     norms = np.linalg.norm(v, axis=1)
     phi = np.divide(v, norms[:, None], out=np.zeros_like(v), where=norms[:, None] > 0)
-    length = np.linalg.norm((w[:, None] * phi).sum(0)) / w.sum()
-    return length if length > 0 else 1.0
+    return np.linalg.norm((w[:, None] * phi).sum(0)) / w.sum()
 
 
-def nearly_cancelled(v, w):
-    """So near to the threshold of the direct average that rounding decides which side it falls on."""
-    return bool(v.any()) and direction_length(v, w) < 1e-4
+def cancelled(v: np.ndarray, w: Any) -> bool:
+    """Directions cancel, or so nearly that rounding decides whether RDA takes the direct average."""
+    return direction_length(v, w) < 1e-4
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_order_of_learners_matters_in_rounding_only(rule):
+def test_order_of_learners_matters_in_rounding_only(rule: str) -> None:
     v, w = random_differences(5, 7, 700), np.arange(1.0, 8.0)
     order = np.random.default_rng(1).permutation(7)
     one, other = combine(rule, v, w)[0], combine(rule, v[order], w[order])[0]
@@ -113,7 +112,7 @@ def test_order_of_learners_matters_in_rounding_only(rule):
 @pytest.mark.parametrize("rule", RULES)
 @given(power=st.integers(-30, 30), factor=st.floats(0.01, 100))
 @settings(max_examples=30)
-def test_common_scale(rule, power, factor):
+def test_common_scale(rule: str, power: int, factor: float) -> None:
     v, w = random_differences(6, 4, 600), np.array([1.0, 2.0, 3.0, 4.5])
     plain = combine(rule, v, w)[0]
     assert np.array_equal(combine(rule, v, w * 2.0**power)[0], plain)
@@ -127,7 +126,7 @@ def test_common_scale(rule, power, factor):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_translation(rule):
+def test_translation(rule: str) -> None:
     v, w = random_differences(7, 5, 600), np.arange(1.0, 6.0)
     shift = random_differences(8, 1, 600)[0]
     moved, plain = combine(rule, v + shift, w)[0], combine(rule, v, w)[0]
@@ -136,7 +135,7 @@ def test_translation(rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_rotation(rule):
+def test_rotation(rule: str) -> None:
     v, w = random_differences(9, 5, 40), np.arange(1.0, 6.0)
     rotation = np.linalg.qr(np.random.default_rng(10).standard_normal((40, 40)))[0]
     turned, plain = combine(rule, v @ rotation, w)[0], combine(rule, v, w)[0]
@@ -146,9 +145,9 @@ def test_rotation(rule):
 
 @pytest.mark.parametrize("rule", RULES)
 @given(v=DIFFERENCES, w=WEIGHTS)
-def test_norm_of_the_result(rule, v, w):
+def test_norm_of_the_result(rule: str, v: np.ndarray, w: Any) -> None:
     w = np.array(w[: len(v)])
-    if rule == "rda" and nearly_cancelled(v, w):
+    if rule == "rda" and cancelled(v, w):
         return
     norm = np.linalg.norm(combine(rule, v, w)[0].astype(np.float64))
     mean_norm = (w * np.linalg.norm(v.astype(np.float64), axis=1)).sum() / w.sum()
@@ -161,7 +160,7 @@ def test_norm_of_the_result(rule, v, w):
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("learners", [3, 8])
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
-def test_breakdown_point(rule, learners, size):
+def test_breakdown_point(rule: str, learners: int, size: int) -> None:
     """As many outliers as it bears leave the result bounded; one more moves it as far as the outliers like."""
     assert AGGREGATORS[rule].breakdown == PROMISES[rule].breakdown
     borne = int(PROMISES[rule].breakdown * learners)
@@ -175,21 +174,21 @@ def test_breakdown_point(rule, learners, size):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("learners", [1, 2, 5])
-def test_zero_gives_zero(rule, learners):
+def test_zero_gives_zero(rule: str, learners: int) -> None:
     delta, geometry = combine(rule, np.zeros((learners, 700)), np.ones(learners))
     assert not delta.any()
     assert geometry.merged == geometry.average == 0.0
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_one_zero_difference_counts(rule):
+def test_one_zero_difference_counts(rule: str) -> None:
     v = np.array([[3.0, 4.0], [0.0, 0.0]], np.float32)
     assert combine(rule, v, [1.0, 1.0])[0] == pytest.approx([1.5, 2.0])
 
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("size", SIZES)
-def test_type_and_shape_are_kept_and_repetition_gives_the_same_bits(rule, size):
+def test_type_and_shape_are_kept_and_repetition_gives_the_same_bits(rule: str, size: int) -> None:
     v, w = random_differences(12, 6, size), np.arange(1.0, 7.0)
     first, again = combine(rule, v, w)[0], combine(rule, v, w)[0]
     assert first.dtype == np.float32 and first.shape == (size,)
@@ -198,7 +197,7 @@ def test_type_and_shape_are_kept_and_repetition_gives_the_same_bits(rule, size):
 
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("power", [-100, -75, 0, 60, 75, 100])
-def test_any_range_of_lengths(rule, power):
+def test_any_range_of_lengths(rule: str, power: int) -> None:
     """Squares of these leave float32 on both sides."""
     v, w = random_differences(13, 5, 700), np.arange(1.0, 6.0)
     scaled, plain = combine(rule, v * np.float32(2.0**power), w), combine(rule, v, w)
@@ -217,26 +216,26 @@ def test_any_range_of_lengths(rule, power):
         ([[1, 2], [-1, -2]], [1, 1], [0, 0], [0, 0]),
     ],
 )
-def test_published_vectors(v, w, rda, mean):
+def test_published_vectors(v: np.ndarray, w: Any, rda: list[float], mean: list[float]) -> None:
     assert combine("mean", v, w)[0] == pytest.approx(mean, abs=1e-5)
     assert combine("rda", v, w)[0] == pytest.approx(rda, abs=1e-5)
 
 
 @pytest.mark.parametrize(("learners", "direct"), [(2, 0.708), (4, 0.497), (8, 0.354), (16, 0.250)])
-def test_norms_of_random_unit_vectors(learners, direct):
+def test_norms_of_random_unit_vectors(learners: int, direct: float) -> None:
     v = np.random.default_rng(learners).standard_normal((learners, 100_000))
     v /= np.linalg.norm(v, axis=1)[:, None]
     assert np.linalg.norm(combine("mean", v, np.ones(learners))[0]) == pytest.approx(direct, abs=0.004)
     assert np.linalg.norm(combine("rda", v, np.ones(learners))[0]) == pytest.approx(1.0, abs=1e-6)
 
 
-def test_opposite_directions_take_the_direct_average():
+def test_opposite_directions_take_the_direct_average() -> None:
     v = np.array([[1.0, 2.0, 0.0], [-3.0, -6.0, 0.0]], np.float32)
     assert combine("rda", v, [2.0, 2.0])[0] == pytest.approx([-1.0, -2.0, 0.0])
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_values_that_are_not_finite_do_not_hide(rule):
+def test_values_that_are_not_finite_do_not_hide(rule: str) -> None:
     v = random_differences(14, 3, 600)
     v[1, 5] = np.nan
     assert not np.isfinite(combine(rule, v, [1.0, 1.0, 1.0])[0]).all()

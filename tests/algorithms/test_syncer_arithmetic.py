@@ -1,6 +1,7 @@
-import itertools
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,19 +12,21 @@ from tests.algorithms import oracle
 from tests.algorithms.merging_help import random_differences, syncer
 from workbench.algorithms.codecs import encode
 from workbench.algorithms.digest import digest
-from workbench.algorithms.fragment_slots import allocate_slots, slots_needed
-from workbench.algorithms.fragments import TensorSpec, fragment
-from workbench.algorithms.syncer_arithmetic import MergeSettings, OuterState, SyncerArithmetic
+from workbench.algorithms.fragment_slots import FragmentSlots, allocate_slots, slots_needed
+from workbench.algorithms.fragments import Fragmentation, TensorSpec, fragment
+from workbench.algorithms.syncer_arithmetic import MergeInfo, MergeSettings, SyncerArithmetic
 
 PLAIN = MergeSettings("mean", "sgd", 1.0, 0.0)
 NESTEROV = MergeSettings("rda", "nesterov", 0.5, 0.9)
 
 
-def vectors(seed, count, size):
+def vectors(seed: int, count: int, size: int) -> list[np.ndarray]:
     return list(random_differences(seed, count, size))
 
 
-def advance(arithmetic, p, values, weights=None, settings=NESTEROV):
+def advance(
+    arithmetic: SyncerArithmetic, p: int, values: Any, weights: Any = None, settings: MergeSettings = NESTEROV
+) -> MergeInfo:
     """Merge and commit the next version from learners 0, 1, … on the current base."""
     base, count = arithmetic.version(p), len(values)
     info = arithmetic.merge(p, base + 1, range(count), values, weights or [1.0] * count, [base] * count, settings)
@@ -32,8 +35,8 @@ def advance(arithmetic, p, values, weights=None, settings=NESTEROV):
 
 
 @pytest.mark.parametrize("rule", sorted(oracle.AGGREGATORS))
-@pytest.mark.parametrize("size", [7, 700, 262_144 + 600])
-def test_merge_against_oracle(rule, size):
+@pytest.mark.parametrize("size", [7, 700, 131_072 + 600])
+def test_merge_against_oracle(rule: str, size: int) -> None:
     theta, *values = vectors(size, 5, size)
     weights = [3.0, 1.0, 2.0, 0.5]
     arithmetic = syncer([theta])
@@ -52,7 +55,7 @@ def test_merge_against_oracle(rule, size):
         assert info.digest == digest(arithmetic.theta(0))
 
 
-def test_cosines_with_one_learner_opposite_learners_and_an_outlier():
+def test_cosines_with_one_learner_opposite_learners_and_an_outlier() -> None:
     v = random_differences(1, 3, 900)
     v[2] = v[0] * 1000 + v[1]
     info = advance(syncer([np.zeros(900)]), 0, list(-v))
@@ -63,18 +66,19 @@ def test_cosines_with_one_learner_opposite_learners_and_an_outlier():
 
 @given(order=st.permutations(range(4)))
 @settings(max_examples=24)
-def test_order_of_arrival_changes_no_bit(order):
+def test_order_of_arrival_changes_no_bit(order: Any) -> None:
     theta, *values = vectors(2, 5, 600)
     rows = list(zip([3, 5, 6, 9], values, [1.0, 2.5, 3.0, 0.1], [0] * 4, strict=True))
     results = []
     for arrival in (rows, [rows[i] for i in order]):
         arithmetic = syncer([theta])
-        results.append(arithmetic.merge(0, 1, *map(list, zip(*arrival, strict=True)), NESTEROV))
+        learners, contributions, weights, bases = map(list, zip(*arrival, strict=True))
+        results.append(arithmetic.merge(0, 1, learners, contributions, weights, bases, NESTEROV))
     assert results[0] == results[1]
     assert results[0].used == (3, 5, 6, 9)
 
 
-def test_embeddings_take_the_direct_average_under_rda():
+def test_embeddings_take_the_direct_average_under_rda() -> None:
     specs = [
         TensorSpec(n, (s,), "float32", k, -1)
         for n, s, k in (("a", 300, "embedding"), ("b", 200, "matrix"), ("c", 40, "vector"))
@@ -87,7 +91,7 @@ def test_embeddings_take_the_direct_average_under_rda():
         assert oracle.ulps(delta[part], rule(v[:, part], np.ones(3)), np.abs(v).max()) <= 4
 
 
-def test_divisor_is_the_weight_of_the_contributors():
+def test_divisor_is_the_weight_of_the_contributors() -> None:
     values = [np.full(5, -x, np.float32) for x in (3.0, 100.0, 6.0)]
     arithmetic = syncer([np.zeros(5)])
     info = advance(arithmetic, 0, values, [1.0, 0.0, 2.0], PLAIN)
@@ -97,7 +101,7 @@ def test_divisor_is_the_weight_of_the_contributors():
     assert without.merge(0, 1, [0, 2], [values[0], values[2]], [1.0, 2.0], [0, 0], PLAIN).digest == info.digest
 
 
-def test_nothing_is_written_when_all_weights_are_zero():
+def test_nothing_is_written_when_all_weights_are_zero() -> None:
     arithmetic = syncer([np.ones(5)])
     info = arithmetic.merge(0, 1, [0, 1], vectors(4, 2, 5), [0.0, 0.0], [0, 0], NESTEROV)
     assert info.used == () and info.digest == 0
@@ -106,7 +110,7 @@ def test_nothing_is_written_when_all_weights_are_zero():
     assert arithmetic.version(0) == 0
 
 
-def test_readers_of_the_current_slot_see_nothing_until_commit():
+def test_readers_of_the_current_slot_see_nothing_until_commit() -> None:
     arithmetic = syncer([np.ones(700)])
     seen = arithmetic.theta(0)
     before = digest(seen)
@@ -123,7 +127,7 @@ def test_readers_of_the_current_slot_see_nothing_until_commit():
         arithmetic.theta(0)[0] = 1
 
 
-def test_a_merge_may_be_repeated_before_commit():
+def test_a_merge_may_be_repeated_before_commit() -> None:
     arithmetic = syncer([np.ones(700)])
     values = vectors(6, 2, 700)
     first = arithmetic.merge(0, 1, [0, 1], values, [1.0, 1.0], [0, 0], NESTEROV)
@@ -131,19 +135,20 @@ def test_a_merge_may_be_repeated_before_commit():
     assert arithmetic.merge(0, 1, [0, 1], values, [1.0, 1.0], [0, 0], NESTEROV) == first != other
 
 
-def test_momentum_is_kept_per_fragment():
+def test_momentum_is_kept_per_fragment() -> None:
     arithmetic = syncer([np.ones(40), np.ones(50)])
     for _ in range(5):
         advance(arithmetic, 0, vectors(7, 2, 40))
     assert arithmetic.outer_state(0).steps == 5 and arithmetic.outer_state(0).vectors.any()
-    assert arithmetic.outer_state(1) == ("", 0, pytest.approx(np.zeros((0, 50))))
+    assert arithmetic.outer_state(1)[:2] == ("", 0)
+    assert not arithmetic._slots[1].outer.any()
     advance(arithmetic, 1, vectors(8, 1, 50), settings=MergeSettings("mean", "nesterov", 1.0, 0.9))
     alone = syncer([np.ones(50)])
     advance(alone, 0, vectors(8, 1, 50), settings=MergeSettings("mean", "nesterov", 1.0, 0.9))
     assert digest(alone.theta(0)) == digest(arithmetic.theta(1))
 
 
-def test_published_nesterov_vector():
+def test_published_nesterov_vector() -> None:
     arithmetic = syncer([np.ones(1)])
     seen = []
     for _ in range(3):
@@ -155,7 +160,7 @@ def test_published_nesterov_vector():
 
 
 @pytest.mark.parametrize("how", ["reset", "other optimiser between"])
-def test_fresh_outer_state(how):
+def test_fresh_outer_state(how: str) -> None:
     arithmetic = syncer([np.ones(40)])
     for seed in range(3):
         advance(arithmetic, 0, vectors(seed, 2, 40))
@@ -169,7 +174,7 @@ def test_fresh_outer_state(how):
     assert arithmetic.outer_state(0).steps == 1
 
 
-def test_outer_digest_follows_state_rule_and_steps():
+def test_outer_digest_follows_state_rule_and_steps() -> None:
     arithmetic = syncer([np.ones(40)])
     digests = [
         advance(arithmetic, 0, vectors(0, 1, 40), settings=NESTEROV._replace(outer=r)).outer_digest
@@ -178,7 +183,7 @@ def test_outer_digest_follows_state_rule_and_steps():
     assert len(set(digests)) == 3
 
 
-def test_base_anchor_takes_each_difference_from_its_own_base():
+def test_base_anchor_takes_each_difference_from_its_own_base() -> None:
     arithmetic = syncer([np.zeros(6)], slot_count=slots_needed("base", 2))
     bases = [arithmetic.theta(0).copy()]
     for seed in range(4):
@@ -195,7 +200,7 @@ def test_base_anchor_takes_each_difference_from_its_own_base():
 
 
 @pytest.mark.parametrize("kept", [1, 2, 3])
-def test_kept_versions_are_the_latest(kept):
+def test_kept_versions_are_the_latest(kept: int) -> None:
     arithmetic = syncer([np.zeros(3)], slot_count=slots_needed("base", kept))
     for version in range(1, 9):
         advance(arithmetic, 0, vectors(version, 1, 3))
@@ -204,7 +209,7 @@ def test_kept_versions_are_the_latest(kept):
 
 
 @pytest.mark.parametrize("codec", ["f32", "bf16"])
-def test_decode_uses_the_named_base(codec):
+def test_decode_uses_the_named_base(codec: str) -> None:
     arithmetic = syncer([np.ones(40)])
     local = (arithmetic.theta(0) - 0.01 * vectors(0, 1, 40)[0]).astype(np.float32)
     payload = encode(0, local, arithmetic.theta(0), codec)
@@ -216,7 +221,7 @@ def test_decode_uses_the_named_base(codec):
         arithmetic.decode(0, payload[:-1], codec, 0)
 
 
-def test_check_of_a_contribution():
+def test_check_of_a_contribution() -> None:
     arithmetic = syncer([np.zeros(1000)])
     values = vectors(0, 1, 1000)[0]
     finite, digested, norm = arithmetic.check(0, values)
@@ -241,8 +246,8 @@ def test_check_of_a_contribution():
         ({"contributions": [np.ones(5), np.ones(5)]}, "came as float64"),
     ],
 )
-def test_requests_that_do_not_fit_are_refused(change, message):
-    request = {
+def test_requests_that_do_not_fit_are_refused(change: dict[str, Any], message: str) -> None:
+    request: dict[str, Any] = {
         "p": 0,
         "new_version": 1,
         "learners": [0, 1],
@@ -255,12 +260,12 @@ def test_requests_that_do_not_fit_are_refused(change, message):
         syncer([np.zeros(5)]).merge(**(request | change))
 
 
-def shared(size, slots=2):
+def shared(size: int, slots: int = 2) -> tuple[Fragmentation, list[FragmentSlots]]:
     """A fragmentation of one tensor and storage that outlives the arithmetic."""
     return fragment([TensorSpec("t", (size,), "float32", "matrix", 0)], 1, "tensor"), [allocate_slots(size, slots, 1)]
 
 
-def test_restart_picks_the_version_that_the_journal_names():
+def test_restart_picks_the_version_that_the_journal_names() -> None:
     fragmentation, storage = shared(30)
     first = SyncerArithmetic(fragmentation, [np.ones(30, np.float32)], storage)
     infos = [advance(first, 0, vectors(seed, 2, 30)) for seed in range(3)]
@@ -278,12 +283,12 @@ def test_restart_picks_the_version_that_the_journal_names():
             assert again.merge(0, 4, [0, 1], vectors(3, 2, 30), [1.0, 1.0], [3, 3], NESTEROV) == uncommitted
 
 
-def test_a_merge_cut_off_half_way_leaves_the_current_slot_whole(monkeypatch):
+def test_a_merge_cut_off_half_way_leaves_the_current_slot_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     fragmentation, storage = shared(30)
     arithmetic = SyncerArithmetic(fragmentation, [np.ones(30, np.float32)], storage)
     info = advance(arithmetic, 0, vectors(0, 2, 30))
 
-    def cut(job, scratch):
+    def cut(job: Any, scratch: Any) -> None:
         job.theta_out[:10] = 99
         job.state_out[:, :10] = 99
         raise KeyboardInterrupt
@@ -296,7 +301,7 @@ def test_a_merge_cut_off_half_way_leaves_the_current_slot_whole(monkeypatch):
     assert again.restore(0, 1, info.digest)
 
 
-def test_snapshot_and_install_give_the_same_next_merge():
+def test_snapshot_and_install_give_the_same_next_merge() -> None:
     arithmetic = syncer([np.ones(30)])
     for seed in range(3):
         advance(arithmetic, 0, vectors(seed, 2, 30))
@@ -306,13 +311,13 @@ def test_snapshot_and_install_give_the_same_next_merge():
     assert advance(other, 0, vectors(4, 2, 30)) == advance(arithmetic, 0, vectors(4, 2, 30))
 
 
-def test_slots_of_another_size_are_refused():
+def test_slots_of_another_size_are_refused() -> None:
     fragmentation, _ = shared(30)
     with pytest.raises(ValueError, match=r"expected \(2, 30\)"):
         SyncerArithmetic(fragmentation, [np.zeros(30, np.float32)], [allocate_slots(31, 2, 1)])
 
 
-def test_storage_may_be_a_mapped_file(tmp_path):
+def test_storage_may_be_a_mapped_file(tmp_path: Path) -> None:
     fragmentation, storage = shared(30)
     mapped = [
         type(storage[0])(
@@ -321,25 +326,27 @@ def test_storage_may_be_a_mapped_file(tmp_path):
     ]
     inside, outside = (SyncerArithmetic(fragmentation, [np.ones(30, np.float32)], s) for s in (mapped, storage))
     assert advance(inside, 0, vectors(0, 2, 30)) == advance(outside, 0, vectors(0, 2, 30))
-    assert inside.outer_state(0) == OuterState("nesterov", 1, pytest.approx(outside.outer_state(0).vectors))
+    assert np.array_equal(inside.outer_state(0).vectors, outside.outer_state(0).vectors)
 
 
-@pytest.mark.parametrize("pair", list(itertools.product(["mean", "rda"], ["nesterov", "sgd"])))
-def test_two_processes_give_the_same_bits(pair):
+def three_merges(merge: str, outer: str) -> tuple[int, int]:
+    """Digests after three merges from fixed values."""
+    arithmetic = syncer([np.ones(700)])
+    infos = [advance(arithmetic, 0, vectors(s, 3, 700), settings=MergeSettings(merge, outer)) for s in range(3)]
+    return infos[-1].digest, infos[-1].outer_digest
+
+
+def test_two_processes_give_the_same_bits() -> None:
+    pairs = [("mean", "nesterov"), ("rda", "nesterov"), ("mean", "sgd"), ("rda", "sgd")]
     code = (
-        "import numpy as np, sys\n"
-        "from tests.algorithms.test_syncer_arithmetic import *\n"
-        f"a, rules = syncer([np.ones(700)]), MergeSettings(*{pair})\n"
-        "infos = [advance(a, 0, vectors(s, 3, 700), settings=rules) for s in range(3)]\n"
-        "print(infos[-1].digest, infos[-1].outer_digest)"
+        "from tests.algorithms.test_syncer_arithmetic import three_merges\n"
+        f"print([three_merges(*pair) for pair in {pairs}])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    arithmetic = syncer([np.ones(700)])
-    infos = [advance(arithmetic, 0, vectors(s, 3, 700), settings=MergeSettings(*pair)) for s in range(3)]
-    assert run.stdout.split() == [str(infos[-1].digest), str(infos[-1].outer_digest)]
+    assert run.stdout.strip() == str([three_merges(*pair) for pair in pairs])
 
 
-def test_no_model_code_is_loaded():
+def test_no_model_code_is_loaded() -> None:
     code = (
         "import sys, workbench.algorithms.syncer_arithmetic; "
         "sys.exit(any(name in sys.modules for name in ('jax', 'flax', 'optax')))"

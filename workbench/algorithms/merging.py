@@ -19,9 +19,17 @@ from workbench.algorithms.flush import flush_to_zero
 from workbench.algorithms.fragment_slots import outer_digest
 from workbench.algorithms.fragments import FragmentLayout
 from workbench.algorithms.outer import OUTER_OPTIMIZERS
-from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, OuterConfig, OuterInputs
+from workbench.algorithms.slots import (
+    Aggregator,
+    AggregatorInputs,
+    Geometry,
+    Key,
+    OuterConfig,
+    OuterGradient,
+    OuterInputs,
+)
 
-PIECE = 262144
+PIECE = 131072
 """Elements merged and stepped at a time; part of the canonical form, since sums of pieces are added in order."""
 
 _CANCELLED = 1e-12
@@ -110,7 +118,7 @@ class MergeJob(NamedTuple):
     state_out: np.ndarray
 
 
-def merge_fragment(job: MergeJob, scratch: np.ndarray) -> MergeInfo:
+def merge_fragment(job: MergeJob, scratch: np.ndarray, digests: bool = True) -> MergeInfo:
     """Merge and step a fragment.
 
     Parameters
@@ -118,18 +126,20 @@ def merge_fragment(job: MergeJob, scratch: np.ndarray) -> MergeInfo:
     job : MergeJob
     scratch : float32 array
         At least `scratch_size` long.
+    digests : bool
+        Without them both digests of the result are those of nothing.
 
     Returns
     -------
     MergeInfo
     """
     anchors, values = addresses(job.anchors), addresses(job.values)
-    total, shares = _Totals(job), shares_of(job.weights)
+    total, shares = _Totals(job, digests), shares_of(job.weights)
     with flush_to_zero(), np.errstate(all="ignore"):
         for low, high, rule in _pieces(job.layout, AGGREGATORS[job.settings.merge]):
             inputs = AggregatorInputs(anchors, values, shares, low, high, scratch[: high - low])
-            delta, _, geometry = rule.apply((), rule.init(()), inputs, job.key)
-            _step(job, low, high, delta)
+            gradient, _, geometry = rule.apply((), rule.init(()), inputs, job.key)
+            _step(job, low, high, gradient)
             total.add(low, high, geometry)
         return total.info()
 
@@ -153,29 +163,31 @@ def _pieces(layout: FragmentLayout, rule: Aggregator) -> Iterator[tuple[int, int
             yield start, min(start + length, high), own
 
 
-def _step(job: MergeJob, low: int, high: int, delta: np.ndarray) -> None:
-    rule = OUTER_OPTIMIZERS[job.settings.outer]
-    length = PIECE
-    for start in range(low, high, length):
-        end = min(start + length, high)
+def _step(job: MergeJob, low: int, high: int, gradient: OuterGradient) -> None:
+    """Outer step on [low, high), piece by piece."""
+    rule, config = (
+        OUTER_OPTIMIZERS[job.settings.outer],
+        OuterConfig(job.settings.outer_rate, job.settings.outer_momentum),
+    )
+    for start in range(low, high, PIECE):
+        end = min(start + PIECE, high)
         inputs = OuterInputs(
             job.theta[start:end],
-            delta[start - low : end - low],
+            OuterGradient(gradient.direction[start - low : end - low], gradient.factor),
             job.theta_out[start:end],
             job.state_out[:, start:end],
             job.steps,
             job.ages,
         )
-        rule.apply(
-            OuterConfig(job.settings.outer_rate, job.settings.outer_momentum), job.state[:, start:end], inputs, job.key
-        )
+        rule.apply(config, job.state[:, start:end], inputs, job.key)
 
 
 class _Totals:
     """Sums and digests over the pieces of a fragment, in order."""
 
-    def __init__(self, job: MergeJob) -> None:
+    def __init__(self, job: MergeJob, digests: bool) -> None:
         self._job = job
+        self._digests = digests
         self._theta = xxhash.xxh3_64()
         self._state = [xxhash.xxh3_64() for _ in job.state_out]
         self._squares = np.zeros(len(job.learners))
@@ -184,9 +196,10 @@ class _Totals:
         self._merged = 0.0
 
     def add(self, low: int, high: int, geometry: Geometry) -> None:
-        self._theta.update(self._job.theta_out[low:high])
-        for hasher, row in zip(self._state, self._job.state_out, strict=True):
-            hasher.update(row[low:high])
+        if self._digests:
+            self._theta.update(self._job.theta_out[low:high])
+            for hasher, row in zip(self._state, self._job.state_out, strict=True):
+                hasher.update(row[low:high])
         self._squares += geometry.squares
         self._dots += geometry.dots
         self._average += geometry.average

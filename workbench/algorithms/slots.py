@@ -86,7 +86,7 @@ class AggregatorInputs(NamedTuple):
     low, high : int
         Range of the tensor in those vectors.
     out : float32 array, shape (high - low,)
-        Receives the outer gradient Delta.
+        Receives the direction of the outer gradient.
     """
 
     anchors: np.ndarray
@@ -95,6 +95,17 @@ class AggregatorInputs(NamedTuple):
     low: int
     high: int
     out: np.ndarray
+
+
+class OuterGradient(NamedTuple):
+    """Delta = ``factor`` x ``direction`` (n,).
+
+    The factor is applied by the outer step: a rule that knows the length only after the direction need not pass over
+    it once more.
+    """
+
+    direction: np.ndarray
+    factor: float
 
 
 class Geometry(NamedTuple):
@@ -117,7 +128,7 @@ class Geometry(NamedTuple):
 
 
 class Aggregator(NamedTuple):
-    """Slot Aggregator: ``apply(config, state, AggregatorInputs, key) -> (Delta, state, Geometry)``.
+    """Slot Aggregator: ``apply(config, state, AggregatorInputs, key) -> (OuterGradient, state, Geometry)``.
 
     Attributes
     ----------
@@ -132,7 +143,7 @@ class Aggregator(NamedTuple):
     """
 
     init: Callable[[Any], State]
-    apply: Callable[[Any, State, AggregatorInputs, Key], tuple[np.ndarray, State, Geometry]]
+    apply: Callable[[Any, State, AggregatorInputs, Key], tuple[OuterGradient, State, Geometry]]
     elementwise: bool
     direct_kinds: tuple[str, ...] = ()
     breakdown: float = 0.0
@@ -150,8 +161,10 @@ class OuterInputs(NamedTuple):
 
     Attributes
     ----------
-    theta, delta : float32 array, shape (n,)
-        Theta before the step, outer gradient.
+    theta : float32 array, shape (n,)
+        Theta before the step.
+    gradient : OuterGradient
+        Delta.
     theta_out : float32 array, shape (n,)
         Receives Theta after it.
     state_out : float32 array, shape (vector, n)
@@ -163,7 +176,7 @@ class OuterInputs(NamedTuple):
     """
 
     theta: np.ndarray
-    delta: np.ndarray
+    gradient: OuterGradient
     theta_out: np.ndarray
     state_out: np.ndarray
     steps: int

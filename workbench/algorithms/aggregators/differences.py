@@ -1,9 +1,9 @@
 """Kernels over the differences v_m = anchor_m - value_m of a tensor, shared by the merge rules.
 
-The tensor is taken in blocks of 256 elements, and a block in groups of 64 = 4 vectors of 16 lanes, all learners in
+The tensor is taken in blocks of 512 elements, and a block in groups of 64 = 4 vectors of 16 lanes, all learners in
 step, so that every stream is read from memory once and a second look finds it in the nearest cache.  Differences and
 their weighted sum are float32, by learner in ascending order, with fused multiply-add.  A sum over elements takes
-lane by lane the 16 terms of a block in float32, then the blocks in float64, then the lanes in order.  Vectors are
+lane by lane the 32 terms of a block in float32, then the blocks in float64, then the lanes in order.  Vectors are
 written out in LLVM's own code (`_block`): loops that the compiler turns into vectors by itself take three times as
 long, and the lanes would be a matter of its taste.  Every operation is exact IEEE arithmetic in a fixed order, so the
 bits are the same on every processor.
@@ -21,9 +21,11 @@ from numba.extending import intrinsic
 
 from workbench.algorithms.compiled import kernel, vector
 
-BLOCK = 256
+BLOCK = 512
 LANES = 16
 VECTORS = 4
+AHEAD = 1024
+"""Bytes by which memory is asked for before its use; a hint, without influence on results."""
 _SMALLEST_SQUARE = 1e-24
 _SMALLEST_REST = 1e-4
 
@@ -51,6 +53,15 @@ class _Writer:
     def part(self, address: Any, k: int) -> Any:
         """``address`` of vector ``k`` of a group."""
         return self.builder.add(address, _I8(4 * LANES * k))
+
+    def ask_for(self, address: Any) -> None:
+        """Bring the group at ``address`` into the second-level cache."""
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
+        for k in range(VECTORS):
+            pointer = self.builder.inttoptr(self.part(address, k), cgutils.voidptr_t)
+            self.builder.call(function, [pointer, word(0), word(1), word(1)])
 
     def fma(self, a: Any, b: Any, c: Any) -> Any:
         """A b + c, rounded once."""
@@ -155,6 +166,7 @@ def _write_group(
 
     with cgutils.for_range(builder, learners) as loop:
         coefficient = w.splat(w.load(w.offset(coefficients, loop.index, 4), _F4))
+        w.ask_for(builder.add(w.offset(w.load(w.offset(values, loop.index, 8), _I8), first, 4), _I8(AHEAD)))
         v = differences(loop.index)
         for total, vk in zip(totals, v, strict=True):
             builder.store(w.fma(coefficient, vk, builder.load(total)), total)
@@ -318,10 +330,3 @@ def difference_square(anchor, value, size):  # type: ignore[no-untyped-def]
             v = np.float64(a[j]) - np.float64(x[j])
             lanes[j] += v * v
     return _lanes_total(lanes)
-
-
-@kernel
-def scale(array, factor):  # type: ignore[no-untyped-def]
-    """Multiply a float32 vector in place."""
-    for j in range(len(array)):
-        array[j] = array[j] * factor

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algorithms.aggregators.differences import average_geometry
-from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
+from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, OuterGradient, State
 
 
 def init(config: Any) -> State:
@@ -15,14 +15,14 @@ def init(config: Any) -> State:
     return ()
 
 
-def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tuple[np.ndarray, State, Geometry]:
+def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tuple[OuterGradient, State, Geometry]:
     """Delta = sum w v / sum w (DiLoCo, arXiv 2311.08105; FedAvg, arXiv 1602.05629).
 
     The divisor is the weight of those who contributed, never the number of learners.
     """
     squares, dots = np.empty(len(inputs.shares)), np.empty(len(inputs.shares))
     average = average_geometry(*inputs, squares, dots)
-    return inputs.out, state, Geometry(squares, dots, average, average)
+    return OuterGradient(inputs.out, 1.0), state, Geometry(squares, dots, average, average)
 
 
 MEAN = Aggregator(init=init, apply=apply, elementwise=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algorithms.aggregators.differences import BLOCK, average_geometry, scale, weighted_sum
+from workbench.algorithms.aggregators.differences import BLOCK, average_geometry, weighted_sum
 from workbench.algorithms.aggregators.mean import MEAN
-from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, State
+from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, OuterGradient, State
 
 CANCELLED = 1e-6
 """Length of the mean direction at or below which it counts as none: in floats it never vanishes exactly."""
@@ -20,7 +20,7 @@ def init(config: Any) -> State:
     return ()
 
 
-def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tuple[np.ndarray, State, Geometry]:
+def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tuple[OuterGradient, State, Geometry]:
     """Delta = (sum w ||v|| / sum w) phi(sum w phi(v)) per tensor, phi(x) = x / ||x||, phi(0) = 0 (arXiv 2604.21428).
 
     Outer gradients of different learners are nearly orthogonal, so their mean shrinks like 1/sqrt(M); this keeps the
@@ -38,10 +38,9 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
     length = math.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out))
     if length <= CANCELLED:
         weighted_sum(anchors, values, shares.astype(np.float32), low, high, out)
-        return out, state, Geometry(squares, dots, average, average)
+        return OuterGradient(out, 1.0), state, Geometry(squares, dots, average, average)
     radius = math.fsum((shares * norms).tolist()) if np.isfinite(norms).all() else math.nan
-    scale(out, np.float32(radius / length))
-    return out, state, Geometry(squares, dots, average, radius * radius)
+    return OuterGradient(out, radius / length), state, Geometry(squares, dots, average, radius * radius)
 
 
 RDA = Aggregator(init=init, apply=apply, elementwise=False, direct_kinds=("embedding",))

@@ -11,9 +11,9 @@ from workbench.algorithms.slots import Key, OuterConfig, OuterInputs, OuterOptim
 
 
 @kernel
-def _step(theta, delta, momentum, rate, decay, theta_out, momentum_out):  # type: ignore[no-untyped-def]
+def _step(theta, direction, factor, momentum, rate, decay, theta_out, momentum_out):  # type: ignore[no-untyped-def]
     for j in range(len(theta)):
-        d = delta[j]
+        d = factor * direction[j]
         b = decay * momentum[j] + d
         momentum_out[j] = b
         theta_out[j] = theta[j] - rate * (d + decay * b)
@@ -27,7 +27,8 @@ def init(config: OuterConfig, size: int) -> np.ndarray:
 def apply(config: OuterConfig, state: np.ndarray, inputs: OuterInputs, key: Key) -> tuple[np.ndarray, np.ndarray, Any]:
     """b = mu b + Delta; Theta = Theta - eta (Delta + mu b) (the form of optax.sgd; DiLoCo, arXiv 2311.08105)."""
     rate, decay = np.float32(config.rate), np.float32(config.momentum)
-    _step(inputs.theta, inputs.delta, state[0], rate, decay, inputs.theta_out, inputs.state_out[0])
+    direction, factor = inputs.gradient.direction, np.float32(inputs.gradient.factor)
+    _step(inputs.theta, direction, factor, state[0], rate, decay, inputs.theta_out, inputs.state_out[0])
     return inputs.theta_out, inputs.state_out, ()
 
 

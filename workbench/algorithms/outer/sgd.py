@@ -11,9 +11,9 @@ from workbench.algorithms.slots import Key, OuterConfig, OuterInputs, OuterOptim
 
 
 @kernel
-def _step(theta, delta, rate, theta_out):  # type: ignore[no-untyped-def]
+def _step(theta, direction, factor, rate, theta_out):  # type: ignore[no-untyped-def]
     for j in range(len(theta)):
-        theta_out[j] = theta[j] - rate * delta[j]
+        theta_out[j] = theta[j] - rate * (factor * direction[j])
 
 
 def init(config: OuterConfig, size: int) -> np.ndarray:
@@ -23,7 +23,8 @@ def init(config: OuterConfig, size: int) -> np.ndarray:
 
 def apply(config: OuterConfig, state: np.ndarray, inputs: OuterInputs, key: Key) -> tuple[np.ndarray, np.ndarray, Any]:
     """Theta = Theta - eta Delta; eta = 1 is local SGD or FedAvg (arXiv 1602.05629).  The momentum is not used."""
-    _step(inputs.theta, inputs.delta, np.float32(config.rate), inputs.theta_out)
+    direction, factor = inputs.gradient.direction, np.float32(inputs.gradient.factor)
+    _step(inputs.theta, direction, factor, np.float32(config.rate), inputs.theta_out)
     return inputs.theta_out, inputs.state_out, ()
 
 
