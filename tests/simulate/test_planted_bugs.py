@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from tests.simulate.planting import planted
-from workbench.protocol import admission, arrivals, folding, learner, pacer, restart, rounds, syncer, updates
+from workbench.protocol import admission, arrivals, folding, learner, merging, pacer, restart, rounds, syncer, updates
 from workbench.simulate import explorer
 
 SEEDS = 600
@@ -25,7 +25,7 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
         "        pass\n",
     ),
     "UPDATE before commit": (
-        rounds,
+        merging,
         "    core.out.append(Commit(round_.t, round_.p, version))\n",
         "    core.state.versions[round_.p] = version; updates.broadcast(core, round_.p, core.now); "
         "core.out.append(Commit(round_.t, round_.p, version))\n",
@@ -47,7 +47,7 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
         "    if False:\n",
     ),
     "weights divided by M instead of the contributors": (
-        rounds,
+        merging,
         "    weights = [weigh(c.steps, c.tokens, version - c.base_version) for c in used]\n",
         "    weights = [weigh(c.steps, c.tokens, version - c.base_version) / state.fixed.learners for c in used]\n",
     ),
@@ -57,7 +57,7 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
         "        pass\n",
     ),
     "setting read at merge instead of at OPEN": (
-        rounds,
+        merging,
         '        "outer_rate": round_.settings.outer_rate,\n        "outer_momentum": round_.settings.outer_momentum,\n'
         '        "anchor"',
         '        "outer_rate": state.book.merge.outer_rate,\n        "outer_momentum": round_.settings.outer_momentum,\n'

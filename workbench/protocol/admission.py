@@ -51,7 +51,7 @@ def why_not(state: SyncerState, member: Member, round_: Round, now: int) -> str:
     if member.c_steps[p] < 1:
         return "no_steps"
     if member.blocked[p]:
-        return "refused"
+        return member.blocked[p]
     if state.book.policy.eligibility == "step":
         return "not_ready"
     return "not_fresh"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from workbench.protocol import admission, membership, rounds, updates
 from workbench.protocol.actions import Release
-from workbench.protocol.clocks import ema
+from workbench.protocol.clocks import ema, entry
 from workbench.protocol.events import Received
-from workbench.protocol.messages import Beat, Fragment, Join, LearnerMessage, Metadata, Refused
+from workbench.protocol.messages import Beat, Fragment, Heartbeat, Join, LearnerMessage, Metadata, Refused
 from workbench.protocol.records import SYNCER, Kind, Record, process_of
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Contribution, Member, PullState, Round, RoundState
-
+from workbench.protocol.syncer_state import UNSET, Contribution, Member, PullState, Round, RoundState
 
 ASK_AGAIN_NS = 500_000_000
 
@@ -26,6 +25,8 @@ def received(core: SyncerCore, event: Received) -> None:
             core.hear(message.clock)
         membership.joined(core, event.connection, message)
         return
+    if not isinstance(message, Metadata | Fragment | Refused | Heartbeat):
+        return
     member = core.state.members.get(message.learner)
     if not _is_present(member, event.connection, message):
         _refuse(core, event.connection, message)
@@ -33,7 +34,7 @@ def received(core: SyncerCore, event: Received) -> None:
     assert member is not None
     member.last_heard = core.now
     take_records(core, member, message.records)
-    if message.clock[process_of(member.learner)] > member.known_seq:
+    if entry(message.clock, process_of(member.learner)) > member.known_seq:
         _incomplete(core, member, message)
         return
     core.hear(message.clock)
@@ -60,7 +61,9 @@ def _is_present(member: Member | None, connection: int, message: LearnerMessage)
 def _refuse(core: SyncerCore, connection: int, message: LearnerMessage) -> None:
     """A message of another incarnation or connection counts for nothing, its records neither."""
     if isinstance(message, Fragment):
-        _drop(core, message, "incarnation")
+        member = core.state.members.get(message.learner)
+        gone = member is not None and member.connection == connection and member.incarnation == message.incarnation
+        _drop(core, message, "gone" if gone else "incarnation", refused=True)
     membership.refused_message(core, connection, message.learner)
 
 
@@ -90,9 +93,14 @@ def take_records(core: SyncerCore, member: Member, records: list[Record]) -> Non
     for record in new:
         if record.kind == Kind.STEP_ENDED:
             member.last_step = max(member.last_step, record.step)
-        elif record.kind == Kind.UPDATE_FOLDED and member.anew[record.fragment]:
-            if record.detail.get("anew", 0) >= member.anew[record.fragment]:
-                member.anew[record.fragment] = 0
+        elif record.kind == Kind.UPDATE_FOLDED:
+            folded_anew(member, record)
+
+
+def folded_anew(member: Member, record: Record) -> None:
+    """A fold clears what was asked anew, if it is a fold of that or of a later asking."""
+    if record.detail.get("anew", 0) >= member.anew[record.fragment]:
+        member.anew[record.fragment] = 0
 
 
 def foreign_records(core: SyncerCore, process: int, records: list[Record]) -> None:
@@ -136,7 +144,7 @@ def _why_unusable(core: SyncerCore, member: Member, round_: Round | None, event:
 
 def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Received) -> None:
     round_ = core.state.rounds.get(message.round)
-    _sample_pull(core, member, round_)
+    _sample_pull(core, member, message.round)
     reason = _why_unusable(core, member, round_, event)
     if reason:
         _drop(core, message, reason)
@@ -148,9 +156,7 @@ def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Receiv
         core,
         round_,
         member.learner,
-        Contribution(
-            message.base_version, message.step, message.steps, message.tokens, message.digest, message.handle
-        ),
+        Contribution(message.base_version, message.step, message.steps, message.tokens, message.digest, message.handle),
     )
 
 
@@ -158,7 +164,7 @@ def _after_drop(core: SyncerCore, member: Member, round_: Round | None, p: int, 
     """Not clean for the fragment until newer METADATA; after bad numbers, until it is folded anew."""
     if reason == "duplicate":
         return
-    member.blocked[p] = True
+    member.blocked[p] = reason
     pull = round_.pulls.get(member.learner) if round_ is not None else None
     if round_ is not None and pull is not None and pull.state == PullState.OUTSTANDING:
         pull.state = PullState.DROPPED
@@ -173,7 +179,7 @@ def _after_drop(core: SyncerCore, member: Member, round_: Round | None, p: int, 
 
 def _refusal(core: SyncerCore, member: Member, message: Refused) -> None:
     round_ = core.state.rounds.get(message.round)
-    _sample_pull(core, member, round_)
+    _sample_pull(core, member, message.round)
     core.record(
         Kind.REFUSAL_ARRIVED,
         cause=(process_of(member.learner), message.origin),
@@ -182,29 +188,30 @@ def _refusal(core: SyncerCore, member: Member, message: Refused) -> None:
         fragment=message.fragment,
         reason=message.reason,
     )
-    member.blocked[message.fragment] = True
+    member.blocked[message.fragment] = message.reason
     pull = round_.pulls.get(member.learner) if round_ is not None else None
     if round_ is not None and pull is not None and pull.state == PullState.OUTSTANDING:
         pull.state = PullState.REFUSED
         round_.left_out[member.learner] = message.reason
 
 
-def _sample_pull(core: SyncerCore, member: Member, round_: Round | None) -> None:
-    """Every answer is a sample, late ones too while their round is known."""
-    pull = round_.pulls.get(member.learner) if round_ is not None else None
-    if pull is not None and pull.incarnation == member.incarnation:
-        member.pull_ema = ema(member.pull_ema, core.now - pull.sent_at)
+def _sample_pull(core: SyncerCore, member: Member, t: int) -> None:
+    """Every answer is a sample, that to a round which is closed too: else who is always late would always be."""
+    sent_at = member.asked.pop(t, UNSET)
+    if sent_at != UNSET:
+        member.pull_ema = ema(member.pull_ema, core.now - sent_at)
 
 
-def _drop(core: SyncerCore, message: Fragment, reason: str) -> None:
-    _note_arrival(core, message, Kind.FRAGMENT_DROPPED, reason)
+def _drop(core: SyncerCore, message: Fragment, reason: str, refused: bool = False) -> None:
+    _note_arrival(core, message, Kind.FRAGMENT_DROPPED, reason, refused)
     if message.handle >= 0:
         core.out.append(Release(message.handle))
 
 
-def _note_arrival(core: SyncerCore, message: Fragment, kind: Kind, reason: str) -> None:
+def _note_arrival(core: SyncerCore, message: Fragment, kind: Kind, reason: str, refused: bool = False) -> None:
+    """Record a fragment; one of another life names no cause, since its number may be that of another record."""
     member = core.state.members.get(message.learner)
-    in_journal = member is not None and message.origin <= member.known_seq
+    in_journal = not refused and member is not None and message.origin <= member.known_seq
     core.record(
         kind,
         cause=(process_of(message.learner), message.origin) if in_journal else None,

@@ -20,12 +20,17 @@ def ticked(clock: tuple[int, ...], process: int, seq: int) -> tuple[int, ...]:
     """Clock with the entry of ``process`` set to ``seq``."""
     if len(clock) <= process:
         clock = clock + (0,) * (process + 1 - len(clock))
-    return clock[:process] + (seq,) + clock[process + 1 :]
+    return (*clock[:process], seq, *clock[process + 1 :])
+
+
+def entry(clock: tuple[int, ...], process: int) -> int:
+    """Entry of a process in a clock, 0 where the clock does not reach so far."""
+    return clock[process] if process < len(clock) else 0
 
 
 def happened_before(a: tuple[int, ...], process: int, seq: int, b: tuple[int, ...]) -> bool:
     """Whether the event (``process``, ``seq``, clock ``a``) is in the causal past of one with clock ``b``."""
-    return a != b and len(b) > process and b[process] >= seq
+    return a != b and entry(b, process) >= seq
 
 
 def ema(average: float, sample: float) -> float:

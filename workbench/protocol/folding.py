@@ -24,12 +24,13 @@ def update_came(core: LearnerCore, message: Update) -> None:
         if waiting.handle >= 0:
             core.out.append(Release(waiting.handle))
         del state.inbox[p]
+    anew = max(message.anew, waiting.anew if waiting else 0)
     state.inbox[p] = PendingUpdate(
         message.version,
         message.round,
         message.last_merged,
         message.last_merged_step,
-        max(message.anew, anew_known if waiting else 0),
+        anew if anew > state.anew_seen[p] else 0,
         message.handle,
         message.origin,
         message.clock,
@@ -43,12 +44,13 @@ def acknowledge_contributions(core: LearnerCore) -> None:
         if update.acknowledged:
             continue
         update.acknowledged = True
+        core.hear(update.clock)
         for copy in state.captures.get(p, ()):
             if copy.decided or not copy.sent:
                 continue
             taken = copy.step == update.last_merged_step and update.last_merged > copy.base_version
             if taken or _cannot_be_taken(core, copy, update):
-                copy.decided = True
+                copy.decided, copy.taken = True, taken
                 core.record(
                     Kind.CONTRIBUTION_ACKNOWLEDGED,
                     cause=(SYNCER, update.origin),
@@ -95,7 +97,6 @@ def _fold(core: LearnerCore, p: int, update: PendingUpdate) -> None:
     core.out.append(
         Fold(p, update.version, update.handle, rule, alpha, reference.step if reference is not None else -1)
     )
-    core.hear(update.clock)
     core.record(
         Kind.UPDATE_FOLDED,
         cause=(SYNCER, update.origin),
@@ -142,14 +143,15 @@ def _reset_counters(core: LearnerCore, p: int, rule: str, reference: CapturedCop
 
 
 def _forget_decided(core: LearnerCore, p: int) -> None:
-    copies = core.state.captures.get(p)
+    for copy in [c for c in core.state.captures.get(p, ()) if c.decided]:
+        forget(core, p, copy)
+
+
+def forget(core: LearnerCore, p: int, copy: CapturedCopy) -> None:
+    """Let a captured copy go, unless another capture after the same own step still needs it."""
+    copies = core.state.captures[p]
+    copies[:] = [c for c in copies if c is not copy]
+    if not any(c.step == copy.step for c in copies):
+        core.out.append(ForgetCapture(p, copy.step, copy.taken))
     if not copies:
-        return
-    for copy in copies:
-        if copy.decided:
-            core.out.append(ForgetCapture(p, copy.step, True))
-    kept = [copy for copy in copies if not copy.decided]
-    if kept:
-        core.state.captures[p] = kept
-    else:
         del core.state.captures[p]

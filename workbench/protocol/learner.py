@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from workbench.protocol import folding, lead, outbox, pulls
-from workbench.protocol.actions import Action, Adopt, Connect, Leave, Publish, StartStep
+from workbench.protocol import boundary, folding, outbox, pulls
+from workbench.protocol.actions import Action, Connect, Release
 from workbench.protocol.events import (
     Adopted,
     Captured,
@@ -19,11 +19,10 @@ from workbench.protocol.events import (
     StepEnded,
 )
 from workbench.protocol.learner_core import LearnerCore
-from workbench.protocol.learner_state import UNSET, LearnerState, Published, shift
+from workbench.protocol.learner_state import UNSET, LearnerState, shift
 from workbench.protocol.messages import Beat, Change, End, Notice, Pull, SyncerMessage, Update, Welcome
-from workbench.protocol.records import SYNCER, Kind
+from workbench.protocol.records import Kind
 from workbench.protocol.settings import SECOND, LearnerSettings
-from workbench.protocol.slots import LOCAL_WORK
 from workbench.protocol.syncer_core import LATE_WAKE_NS
 
 JOIN_AGAIN_NS = SECOND
@@ -142,19 +141,27 @@ def _received(core: LearnerCore, event: Received) -> None:
     state = core.state
     message: Any = event.message
     if event.connection != state.connection:
+        _let_go(core, message)
         return
     if isinstance(message, Welcome):
         _welcomed(core, message)
         return
     if isinstance(message, End) and message.incarnation == -1:
-        _leave(core, message.reason)
+        boundary.leave(core, message.reason)
         return
     if not state.welcomed or message.incarnation != state.incarnation:
+        _let_go(core, message)
         return
     _note(core, message)
     _MESSAGES[type(message)](core, message)
     if state.waiting_since != UNSET:
-        _finish_boundary(core)
+        boundary.finish(core)
+
+
+def _let_go(core: LearnerCore, message: SyncerMessage) -> None:
+    """A message of another connection or incarnation counts for nothing; nor is its payload kept."""
+    if isinstance(message, Update) and message.handle >= 0:
+        core.out.append(Release(message.handle))
 
 
 def _note(core: LearnerCore, message: SyncerMessage) -> None:
@@ -187,106 +194,12 @@ def _welcomed(core: LearnerCore, message: Welcome) -> None:
         state.asked = msgspec.convert(message.settings, LearnerSettings)
         state.asked_revision = message.revision
     if not state.has_state:
-        _begin_life(core, message)
+        boundary.begin_life(core, message)
         return
     outbox.acknowledge(state.outbox, message.acked, core.now)
     outbox.rewind(state.outbox)
     if state.waiting_since != UNSET:
-        _finish_boundary(core)
-
-
-def _begin_life(core: LearnerCore, message: Welcome) -> None:
-    """Take the numbers of own steps and records from where the journal ends, then the state itself."""
-    state = core.state
-    state.n = message.first_step - 1
-    state.seq = message.first_seq - 1
-    state.outbox.acked = state.seq
-    outbox.rewind(state.outbox)
-    state.has_state = True
-    state.published.n = state.n
-    state.adopting = (SYNCER, message.origin)
-    core.out.append(Adopt("initial"))
-
-
-def _adopted(core: LearnerCore, event: Adopted) -> None:
-    """The state is there: the first boundary of this process."""
-    state = core.state
-    if state.adopting is None:
-        return
-    cause, state.adopting = state.adopting, None
-    core.out.append(Publish(-1))
-    core.record(Kind.STATE_ADOPTED, cause=cause, reason="initial", step=state.n, digest=event.digest)
-    _finish_boundary(core)
-
-
-def _step_ended(core: LearnerCore, event: StepEnded) -> None:
-    """The boundary, in this order: counters, host copy, METADATA, settings, acknowledgements, folds, lead."""
-    state = core.state
-    used = state.g
-    state.stepping = False
-    state.n += 1
-    state.g += 1
-    state.step_ns = core.now - event.start_ns
-    state.c_steps = [c + 1 for c in state.c_steps]
-    state.c_tokens = [c + event.tokens for c in state.c_tokens]
-    state.total_tokens += event.tokens
-    if not state.healed and min(state.base) >= 0:
-        state.healed = True
-    core.record(
-        Kind.STEP_ENDED,
-        step=state.n,
-        global_step=used,
-        steps=1,
-        tokens=event.tokens,
-        value=event.loss,
-        detail={
-            "batch": event.batch,
-            "accumulation": event.accumulation,
-            "start_ns": event.start_ns,
-            "end_ns": core.now,
-            "injected_ns": event.injected_ns,
-            "waited_ns": state.waited_ns,
-        },
-    )
-    state.waited_ns = 0
-    state.published = Published(state.n, list(state.c_steps), list(state.c_tokens), state.total_tokens)
-    core.out.append(Publish(-1))
-    core.send_metadata(leaving=bool(state.ending))
-    _finish_boundary(core)
-
-
-def _finish_boundary(core: LearnerCore) -> None:
-    """What follows METADATA; looked at again whenever something comes while the learner waits."""
-    state = core.state
-    if state.ending:
-        _leave(core, state.ending)
-        return
-    if state.asked is not None:
-        state.settings, state.revision = state.asked, state.asked_revision
-        state.asked = None
-        core.record(
-            Kind.SETTING_APPLIED,
-            setting=state.revision,
-            step=state.n,
-            detail={"values": msgspec.structs.asdict(state.settings)},
-        )
-    folding.acknowledge_contributions(core)
-    folding.fold_due(core)
-    if lead.must_wait(state):
-        if state.waiting_since == UNSET:
-            state.waiting_since = core.now
-        return
-    _start_step(core)
-
-
-def _start_step(core: LearnerCore) -> None:
-    state = core.state
-    if state.waiting_since != UNSET:
-        state.waited_ns += core.now - state.waiting_since
-        state.waiting_since = UNSET
-    batch, accumulation = LOCAL_WORK["fixed"](state.settings, state.n + 1)
-    state.stepping = True
-    core.out.append(StartStep(state.n + 1, state.g, batch, accumulation, state.settings.rate_scale))
+        boundary.finish(core)
 
 
 def _changed(core: LearnerCore, message: Change) -> None:
@@ -311,15 +224,13 @@ def _ended(core: LearnerCore, message: End) -> None:
     core.state.ending = message.reason
     if not core.state.stepping:
         core.send_metadata(leaving=True)
-        _leave(core, message.reason)
-
-
-def _leave(core: LearnerCore, reason: str) -> None:
-    core.state.left = True
-    core.out.append(Leave(reason))
+        boundary.leave(core, message.reason)
 
 
 def _fault_acted(core: LearnerCore, event: FaultActed) -> None:
+    """Record it; a process that has no state yet has no record numbers either, and nothing that a fault can change."""
+    if not core.state.has_state:
+        return
     core.record(Kind.FAULT_APPLIED, reason=event.reason, fragment=event.fragment, detail=event.detail)
 
 
@@ -336,8 +247,8 @@ _HANDLERS: dict[type, Any] = {
     Connected: _connected,
     Disconnected: _disconnected,
     Received: _received,
-    Adopted: _adopted,
-    StepEnded: _step_ended,
+    Adopted: boundary.adopted,
+    StepEnded: boundary.step_ended,
     Captured: pulls.captured,
     FaultActed: _fault_acted,
 }

@@ -91,6 +91,7 @@ class LearnerCore:
                 s.clock,
                 outbox.take(s.outbox, CONTROL),
                 leaving,
+                max(s.revision, s.asked_revision),
             )
         )
 

@@ -37,6 +37,7 @@ class CapturedCopy(msgspec.Struct, gc=False):
     cause: tuple[int, int]
     sent: bool = False
     decided: bool = False
+    taken: bool = False
 
 
 class Published(msgspec.Struct, gc=False):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, rounds, updates
+from workbench.protocol import averages, rounds, updates
 from workbench.protocol.actions import Fail, Send
-from workbench.protocol.clocks import ema
-from workbench.protocol.messages import CONTROL, Beat, End, Join, Metadata, Welcome
+from workbench.protocol.messages import CONTROL, Change, End, Join, Metadata, Welcome
 from workbench.protocol.records import Kind, label_of, process_of
-from workbench.protocol.settings import SECOND, learner_values
+from workbench.protocol.settings import learner_values
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import NEVER, UNSET, Member, PullState, Round, RoundState
-
-RECENT_STEPS = 50
+from workbench.protocol.syncer_state import UNSET, Member, new_member
 
 
 def joined(core: SyncerCore, connection: int, message: Join) -> None:
@@ -24,23 +21,31 @@ def joined(core: SyncerCore, connection: int, message: Join) -> None:
         return
     if _foreign(core, message):
         return
-    known = member is not None and message.process_number == member.process_number
-    if known and member.connected and member.connection == connection:
-        _welcome(core, member, rejoin=message.has_state, origin=state.seq)
+    if state.ending:
+        core.out.append(Send(connection, CONTROL, End(-1, state.ending, 0, state.closed_below, state.clock)))
         return
     if member is None:
-        member = _new_member(core, message)
-    elif member.connected:
+        member = _new_member(core, message.learner)
+    if member.connected and member.connection == connection and member.process_number == message.process_number:
+        member.last_heard = core.now
+        _welcome(core, member, rejoin=message.has_state, origin=member.joined_seq)
+    else:
+        _take_in(core, connection, member, message)
+    _progress(core, member, message)
+    updates.seen(core, member)
+    _start_rounds(core)
+
+
+def _take_in(core: SyncerCore, connection: int, member: Member, message: Join) -> None:
+    """A JOIN on another connection, or of another process: what was before it is over."""
+    known = message.process_number == member.process_number
+    if member.connected:
         lose(core, member, "socket" if known else "superseded")
     if not known:
         _fresh_process(core, member)
     member.process_number = message.process_number
     member.connection = connection
     _admit(core, member, rejoin=known or message.has_state)
-    _progress(core, member, message)
-    member.metadata_at = core.now
-    updates.seen(core, member)
-    _start_rounds(core)
 
 
 def _foreign(core: SyncerCore, message: Join | Metadata) -> bool:
@@ -57,23 +62,10 @@ def _foreign(core: SyncerCore, message: Join | Metadata) -> bool:
     return False
 
 
-def _new_member(core: SyncerCore, message: Join) -> Member:
-    fragments = core.state.fixed.fragments
-    member = Member(
-        learner=message.learner,
-        process_number=message.process_number,
-        incarnation=0,
-        connection=UNSET,
-        connected=False,
-        base=[-1] * fragments,
-        c_steps=[0] * fragments,
-        last_merged=[-1] * fragments,
-        last_merged_step=[-1] * fragments,
-        blocked=[False] * fragments,
-        anew=[0] * fragments,
-    )
-    core.state.members[message.learner] = member
-    core.state.members = dict(sorted(core.state.members.items()))
+def _new_member(core: SyncerCore, learner: int) -> Member:
+    state = core.state
+    member = state.members[learner] = new_member(learner, state.fixed.fragments)
+    state.members = dict(sorted(state.members.items()))
     return member
 
 
@@ -84,23 +76,22 @@ def _fresh_process(core: SyncerCore, member: Member) -> None:
     member.stalled = False
     member.base = [-1] * fragments
     member.c_steps = [0] * fragments
-    member.blocked = [False] * fragments
     member.anew = [0] * fragments
-    member.recent = []
-    member.median_ns = 0
-    member.step_ema = member.pull_ema = member.send_ema = -1.0
+    member.pull_ema = member.send_ema = -1.0
+    averages.forget_steps(member)
 
 
 def _admit(core: SyncerCore, member: Member, rejoin: bool) -> None:
-    """Hand out the next incarnation, recorded first."""
+    """Hand out the next incarnation, recorded first; it is clean for nothing until its METADATA, or JOIN, has come."""
     member.incarnation += 1
     member.connected = True
-    member.last_heard = core.now
-    member.metadata_at = NEVER
+    member.last_heard = member.metadata_at = core.now
+    member.blocked = ["rejoined"] * core.state.fixed.fragments
+    member.asked = {}
     member.pending = {}
     member.sent = {}
     member.in_hand = UNSET
-    origin = core.record(
+    member.joined_seq = core.record(
         Kind.LEARNER_JOINED,
         peer=process_of(member.learner),
         value=float(member.process_number),
@@ -108,7 +99,7 @@ def _admit(core: SyncerCore, member: Member, rejoin: bool) -> None:
         step=member.last_step + 1,
         reason="rejoin" if rejoin else "process",
     )
-    _welcome(core, member, rejoin, origin)
+    _welcome(core, member, rejoin, member.joined_seq)
     judge_quorum(core)
 
 
@@ -134,8 +125,25 @@ def _welcome(core: SyncerCore, member: Member, rejoin: bool, origin: int) -> Non
     )
 
 
+def send_settings(core: SyncerCore, member: Member) -> None:
+    """The learner's settings of now; sent again to a learner whose METADATA shows an older revision."""
+    state = core.state
+    core.send(
+        member,
+        Change(
+            member.incarnation,
+            state.book.revision,
+            learner_values(state.book.learner),
+            member.known_seq,
+            state.closed_below,
+            state.changed_seq,
+            state.clock,
+        ),
+    )
+
+
 def _start_rounds(core: SyncerCore) -> None:
-    """Rounds begin when all have joined; the time limit is looked at in `expire`."""
+    """Rounds begin when all have joined; the time limit is one of `deadlines`."""
     state = core.state
     if not state.began and len(state.members) >= state.fixed.learners:
         begin(core, "all")
@@ -145,6 +153,7 @@ def begin(core: SyncerCore, reason: str) -> None:
     """Rounds may open from now on."""
     core.state.began = True
     core.record(Kind.ROUNDS_BEGAN, value=float(len(core.state.members)), reason=reason)
+    judge_quorum(core)
 
 
 def progressed(core: SyncerCore, member: Member, message: Metadata) -> None:
@@ -152,16 +161,9 @@ def progressed(core: SyncerCore, member: Member, message: Metadata) -> None:
     if _foreign(core, message):
         return
     healed_before = member.healed
-    new_step = message.n > member.n or member.metadata_at == NEVER
+    if message.n > member.n and message.step_ns > 0:
+        averages.sample_step(member, message.step_ns)
     _progress(core, member, message)
-    member.metadata_at = core.now
-    member.stalled = False
-    if new_step and message.step_ns > 0:
-        member.recent.append(message.step_ns)
-        if len(member.recent) > RECENT_STEPS:
-            del member.recent[0]
-        member.median_ns = sorted(member.recent)[len(member.recent) // 2]
-        member.step_ema = ema(member.step_ema, message.step_ns)
     if member.healed and not healed_before:
         core.record(
             Kind.LEARNER_HEALED,
@@ -170,15 +172,20 @@ def progressed(core: SyncerCore, member: Member, message: Metadata) -> None:
             step=message.n,
         )
     updates.seen(core, member)
+    if message.revision < core.state.book.revision:
+        send_settings(core, member)
 
 
 def _progress(core: SyncerCore, member: Member, message: Join | Metadata) -> None:
+    """What METADATA and JOIN say alike."""
+    member.metadata_at = core.now
+    member.stalled = False
     member.n = message.n
     member.g = message.g
     member.c_steps = message.c_steps
     member.base = message.base
     member.healed = message.healed
-    member.blocked = [False] * len(member.base)
+    member.blocked = [""] * len(member.base)
 
 
 def lose(core: SyncerCore, member: Member, reason: str) -> None:
@@ -224,55 +231,6 @@ def refused_message(core: SyncerCore, connection: int, learner: int) -> None:
         return
     if member.process_number > member.ended:
         _admit(core, member, rejoin=True)
-
-
-def expire(core: SyncerCore) -> None:
-    """Heartbeats, stalls, pulls that nothing answers, and the start limit: what has run out by now."""
-    state, now = core.state, core.now
-    for member in state.members.values():
-        if not member.connected:
-            continue
-        if now - member.last_heard >= state.fixed.heartbeat_limit_ns:
-            lose(core, member, "heartbeat")
-        elif member.healed and not member.stalled and now - member.metadata_at > admission.fresh_for_ns(member):
-            member.stalled = True
-            core.record(
-                Kind.LEARNER_STALLED, peer=process_of(member.learner), value=(now - member.metadata_at) / SECOND
-            )
-    for round_ in list(state.rounds.values()):
-        if round_.state == RoundState.READY and round_.stuck_since != UNSET:
-            _break_silent(core, round_)
-    if not state.began and state.start_until != UNSET and now >= state.start_until and state.members:
-        begin(core, "start_limit")
-
-
-def stuck_limit_ns(core: SyncerCore, member: Member) -> int:
-    """How long a pull may stay unanswered while its round lacks a quorum before the connection counts as broken."""
-    return max(2 * core.state.fixed.heartbeat_limit_ns, int(8 * member.pull_ema))
-
-
-def _break_silent(core: SyncerCore, round_: Round) -> None:
-    """A PULL or its answer was lost on a connection that otherwise lives: only a new one may ask again."""
-    for learner, pull in round_.pulls.items():
-        member = core.state.members[learner]
-        if (
-            member.connected
-            and pull.incarnation == member.incarnation
-            and pull.state == PullState.OUTSTANDING
-            and core.now - round_.stuck_since >= stuck_limit_ns(core, member)
-        ):
-            lose(core, member, "unanswered")
-
-
-def beat(core: SyncerCore) -> None:
-    """Acknowledge records and say that the syncer lives."""
-    state = core.state
-    if core.now < state.next_beat:
-        return
-    state.next_beat = core.now + state.fixed.heartbeat_ns
-    for member in state.members.values():
-        if member.connected:
-            core.send(member, Beat(member.incarnation, member.known_seq, state.closed_below, state.clock))
 
 
 def judge_quorum(core: SyncerCore) -> None:

@@ -52,6 +52,7 @@ class Metadata(msgspec.Struct, tag="metadata", gc=False):
     clock: tuple[int, ...]
     records: list[Record]
     leaving: bool = False
+    revision: int = 0
 
 
 class Fragment(msgspec.Struct, tag="fragment", gc=False):

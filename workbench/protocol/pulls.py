@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import outbox
+from workbench.protocol import folding, outbox
 from workbench.protocol.actions import Capture, Release
 from workbench.protocol.events import Captured
 from workbench.protocol.learner_core import LearnerCore
@@ -70,12 +70,14 @@ def _refuse(core: LearnerCore, message: Pull, reason: str) -> None:
 
 
 def captured(core: LearnerCore, event: Captured) -> None:
-    """The copy is encoded: record the capture, then send it."""
+    """The copy is encoded: record the capture, then send it; who has lost the syncer meanwhile lets it go."""
     state, p = core.state, event.fragment
     copy = next((c for c in state.captures.get(p, ()) if c.round == event.round and not c.sent), None)
     if copy is None or not state.welcomed:
         if event.handle >= 0:
             core.out.append(Release(event.handle))
+        if copy is not None:
+            folding.forget(core, p, copy)
         return
     copy.sent = True
     origin = core.record(

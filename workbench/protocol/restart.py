@@ -6,12 +6,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from workbench.protocol import averages
+from workbench.protocol.arrivals import folded_anew
 from workbench.protocol.clocks import merged
 from workbench.protocol.pacer import next_round, renew_closed_below
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
 from workbench.protocol.settings import FixedSettings, SettingsBook
 from workbench.protocol.syncer import new_state
-from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState, SyncerState
+from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState, SyncerState, new_member
 
 
 class Recovered(msgspec.Struct):
@@ -63,26 +65,14 @@ def _learner_record(state: SyncerState, record: Record) -> None:
     member.known_seq = record.seq
     if record.kind == Kind.STEP_ENDED:
         member.last_step = max(member.last_step, record.step)
+        averages.sample_step(member, record.detail["end_ns"] - record.detail["start_ns"])
     elif record.kind == Kind.UPDATE_FOLDED:
-        member.anew[record.fragment] = 0
+        folded_anew(member, record)
 
 
 def _member(state: SyncerState, learner: int) -> Member:
     if learner not in state.members:
-        count = state.fixed.fragments
-        state.members[learner] = Member(
-            learner=learner,
-            process_number=-1,
-            incarnation=0,
-            connection=UNSET,
-            connected=False,
-            base=[-1] * count,
-            c_steps=[0] * count,
-            last_merged=[-1] * count,
-            last_merged_step=[-1] * count,
-            blocked=[False] * count,
-            anew=[0] * count,
-        )
+        state.members[learner] = new_member(learner, state.fixed.fragments)
         state.members = dict(sorted(state.members.items()))
     return state.members[learner]
 
@@ -92,10 +82,8 @@ def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int,
     if kind == Kind.ROUNDS_BEGAN:
         state.began = True
     elif kind == Kind.LEARNER_JOINED:
-        member = _member(state, learner_of(record.peer))
-        member.process_number = int(record.value)
-        member.incarnation = record.version
-    elif kind == Kind.PROCESS_ENDED and record.peer >= FIRST_LEARNER:
+        _joined(state, record)
+    elif kind == Kind.PROCESS_ENDED and learner_of(record.peer) in state.members:
         member = _member(state, learner_of(record.peer))
         member.ended = max(member.ended, int(record.value))
     elif kind == Kind.SETTING_CHANGED:
@@ -114,8 +102,20 @@ def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int,
     elif kind == Kind.FRAGMENT_DROPPED and record.reason == "nonfinite":
         state.anew_serial += 1
         _member(state, learner_of(record.peer)).anew[record.fragment] = state.anew_serial
+    elif kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
+        state.quorum_lost = kind == Kind.QUORUM_LOST
     elif kind == Kind.RUN_ENDED:
         state.finished = True
+
+
+def _joined(state: SyncerState, record: Record) -> None:
+    """Incarnations go on; another process has steps of its own, and nothing of what was asked anew."""
+    member = _member(state, learner_of(record.peer))
+    if member.process_number != int(record.value):
+        averages.forget_steps(member)
+        member.anew = [0] * state.fixed.fragments
+    member.process_number = int(record.value)
+    member.incarnation = record.version
 
 
 def _apply_setting(state: SyncerState, record: Record) -> None:
@@ -124,6 +124,7 @@ def _apply_setting(state: SyncerState, record: Record) -> None:
         _member(state, learner_of(record.peer)).quarantined = values["quarantined"]
     else:
         state.book.apply(values, state.fixed)
+        state.changed_seq = record.seq
 
 
 def _reopen(state: SyncerState, record: Record) -> None:
@@ -142,13 +143,16 @@ def _reopen(state: SyncerState, record: Record) -> None:
 
 
 def _apply_merge(state: SyncerState, record: Record) -> None:
-    p = record.fragment
+    """Versions and contributions; its timings stand for the averages of the syncer that is gone (all but the send)."""
+    p, detail = record.fragment, record.detail
     state.rounds.pop(record.round, None)
     state.versions[p] = record.version
     state.version_rounds[p] = record.round
     state.outer_revision[p] = record.setting
     state.merges += 1
-    for learner, step in zip(record.detail["learners"], record.detail["steps_captured"], strict=True):
+    averages.sample_quorum(state, detail["quorum_ns"] - detail["first_ready_ns"])
+    averages.sample_sync(state, detail["merge_ns"] - detail["grace_ns"])
+    for learner, step in zip(detail["learners"], detail["steps_captured"], strict=True):
         member = _member(state, learner)
         member.last_merged[p] = record.version
         member.last_merged_step[p] = step

@@ -1,11 +1,11 @@
-"""One round (t, p): OPEN, READY, GRACE, PULLING, MERGING, COMMITTING, closed (PROTOCOL section 2)."""
+"""One round (t, p) until enough is here: OPEN, READY, GRACE, PULLING (PROTOCOL section 2).
+
+What follows, MERGING, COMMITTING and closed, is in `merging`.
+"""
 
 from __future__ import annotations
 
-from workbench.algorithms.weights import WEIGHTS
-from workbench.protocol import admission, averages, pacer, starvation, updates
-from workbench.protocol.actions import Commit, Merge, Release
-from workbench.protocol.events import CommitDone, MergeDone
+from workbench.protocol import admission, averages, merging
 from workbench.protocol.messages import Pull
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.syncer_core import SyncerCore
@@ -18,6 +18,9 @@ from workbench.protocol.syncer_state import (
     Round,
     RoundState,
 )
+
+ASKED_KEPT = 256
+"""Unanswered PULLs of a learner of which a late answer still tells how long it took."""
 
 
 def candidates(core: SyncerCore, round_: Round) -> tuple[int, list[Member], list[Member]]:
@@ -109,8 +112,7 @@ def _from_ready(core: SyncerCore, round_: Round) -> bool:
 def _from_grace(core: SyncerCore, round_: Round) -> bool:
     count, clean, admitted = candidates(core, round_)
     if count < core.state.book.policy.quorum:
-        round_.state = RoundState.READY
-        round_.quorum_at = UNSET
+        _back_to_ready(core, round_)
         return True
     over = core.now >= round_.quorum_at + round_.window_ns
     if len(admitted) < len(clean) and not over:
@@ -128,7 +130,10 @@ def _pull(core: SyncerCore, round_: Round, admitted: list[Member], over: bool) -
     round_.left_out = {
         m.learner: admission.why_not(state, m, round_, core.now)
         for m in state.members.values()
-        if m.connected and m.healed and m.learner not in asked and m.learner not in round_.here
+        if m.connected
+        and m.healed
+        and m.learner not in asked
+        and m.learner not in round_.here
         and not was_asked(round_, m)
     }
     core.record(
@@ -141,8 +146,7 @@ def _pull(core: SyncerCore, round_: Round, admitted: list[Member], over: bool) -
     )
     for member in admitted:
         _send_pull(core, round_, member)
-    outstanding = [m for m in state.members.values() if is_outstanding(round_, m)]
-    round_.pull_until = core.now + admission.pull_limit_ns(state, outstanding)
+    renew_limits(core, round_)
 
 
 def _send_pull(core: SyncerCore, round_: Round, member: Member) -> None:
@@ -156,6 +160,7 @@ def _send_pull(core: SyncerCore, round_: Round, member: Member) -> None:
         reason=round_.settings.codec,
     )
     round_.pulls[member.learner] = PullRecord(member.incarnation, core.now, base)
+    note_asked(member, round_.t, core.now)
     state = core.state
     core.send(
         member,
@@ -171,6 +176,13 @@ def _send_pull(core: SyncerCore, round_: Round, member: Member) -> None:
             state.clock,
         ),
     )
+
+
+def note_asked(member: Member, t: int, now: int) -> None:
+    """Remember when a learner was asked, until it answers, beyond the end of the round."""
+    member.asked[t] = now
+    if len(member.asked) > ASKED_KEPT:
+        del member.asked[next(iter(member.asked))]
 
 
 def is_outstanding(round_: Round, member: Member) -> bool:
@@ -189,148 +201,31 @@ def _from_pulling(core: SyncerCore, round_: Round) -> bool:
     if outstanding and core.now < round_.pull_until:
         return False
     if len(round_.here) + len(round_.guarded) < core.state.book.policy.quorum:
-        round_.state = RoundState.READY
-        round_.quorum_at = UNSET
-        round_.stuck_since = core.now
+        _back_to_ready(core, round_)
         return True
     for member in outstanding:
         round_.pulls[member.learner].state = PullState.LIMIT
         round_.left_out[member.learner] = "pull_limit"
-        member.blocked[round_.p] = True
-    _merge(core, round_)
+        member.blocked[round_.p] = "pull_limit"
+    merging.merge(core, round_)
     return True
 
 
-def _merge(core: SyncerCore, round_: Round) -> None:
-    """Enough is here: weigh it and have it merged, or skip the round if it weighs nothing."""
+def _back_to_ready(core: SyncerCore, round_: Round) -> None:
+    """Fewer than K: grace runs anew after the next quorum; PULLs that nobody answers count from now."""
+    round_.state = RoundState.READY
+    round_.quorum_at = UNSET
+    round_.stuck_since = core.now
+
+
+def renew_limits(core: SyncerCore, round_: Round) -> None:
+    """Policy acts at once: the grace window and the pull limit of a round that waits."""
     state = core.state
-    version = state.versions[round_.p]
-    weigh = WEIGHTS[round_.settings.weights]
-    learners = sorted(round_.here)
-    used = [round_.here[m] for m in learners]
-    weights = [weigh(c.steps, c.tokens, version - c.base_version) for c in used]
-    if not learners or sum(weights) <= 0.0:
-        skip(core, round_, "weights_zero" if learners else "nonfinite")
-        return
-    round_.state = RoundState.MERGING
-    round_.merge_at = core.now
-    round_.merging = learners
-    settings = {
-        "merge": round_.settings.merge,
-        "outer": round_.settings.outer,
-        "outer_rate": round_.settings.outer_rate,
-        "outer_momentum": round_.settings.outer_momentum,
-        "anchor": state.fixed.anchor,
-        "weights": weights,
-    }
-    core.out.append(
-        Merge(
-            round_.t,
-            round_.p,
-            version + 1,
-            learners,
-            [c.handle for c in used],
-            weights,
-            [c.base_version for c in used],
-            settings,
-            round_.fresh_outer,
-        )
-    )
-
-
-def merge_done(core: SyncerCore, done: MergeDone) -> None:
-    """The arithmetic is through: journal the merge, then have its slot made the current one."""
-    round_ = core.state.rounds.get(done.round)
-    if round_ is None or round_.state != RoundState.MERGING:
-        return
-    if not done.finite:
-        skip(core, round_, "nonfinite")
-        return
-    round_.state = RoundState.COMMITTING
-    version = core.state.versions[round_.p] + 1
-    used = [round_.here[m] for m in round_.merging]
-    weigh = WEIGHTS[round_.settings.weights]
-    core.record(
-        Kind.MERGED,
-        round=round_.t,
-        fragment=round_.p,
-        version=version,
-        base_version=version - 1,
-        tokens=sum(c.tokens for c in used),
-        steps=sum(c.steps for c in used),
-        digest=done.digest,
-        setting=round_.revision,
-        reason=round_.settings.merge,
-        detail={
-            "learners": list(round_.merging),
-            "steps_captured": [c.step for c in used],
-            "c_steps": [c.steps for c in used],
-            "c_tokens": [c.tokens for c in used],
-            "weights": [weigh(c.steps, c.tokens, version - 1 - c.base_version) for c in used],
-            "base_versions": [c.base_version for c in used],
-            "norms": done.norms,
-            "cosines": done.cosines,
-            "digests": done.digests,
-            "norm": done.norm,
-            "outer_digest": done.outer_digest,
-            "weights_rule": round_.settings.weights,
-            "fresh_outer": round_.fresh_outer,
-            "outer": round_.settings.outer,
-            "outer_rate": round_.settings.outer_rate,
-            "outer_momentum": round_.settings.outer_momentum,
-            "first_ready_ns": round_.first_ready_at,
-            "quorum_ns": round_.quorum_at,
-            "grace_ns": round_.grace_ended_at,
-            "pull_ns": round_.merge_at,
-            "merge_ns": core.now,
-        },
-    )
-    core.out.append(Commit(round_.t, round_.p, version))
-
-
-def commit_done(core: SyncerCore, done: CommitDone) -> None:
-    """The merged version is the current one: close the round and tell every connected learner."""
-    state = core.state
-    round_ = state.rounds.get(done.round)
-    if round_ is None or round_.state != RoundState.COMMITTING:
-        return
-    p = round_.p
-    state.versions[p] = done.version
-    state.version_rounds[p] = round_.t
-    state.outer_revision[p] = round_.revision
-    state.merged_at[p] = core.now
-    state.merges += 1
-    for learner in round_.merging:
-        member = state.members[learner]
-        member.last_merged[p] = done.version
-        member.last_merged_step[p] = round_.here[learner].step
-    core.record(Kind.MERGE_COMMITTED, round=round_.t, fragment=p, version=done.version)
-    grace_ended_at = round_.grace_ended_at
-    starvation.count(core, round_)
-    _close(core, round_)
-    updates.broadcast(core, p, grace_ended_at)
-
-
-def skip(core: SyncerCore, round_: Round, reason: str) -> None:
-    """Close a round without a merge; its learners are told."""
-    core.record(Kind.ROUND_SKIPPED, round=round_.t, fragment=round_.p, reason=reason, steps=1)
-    starvation.count(core, round_)
-    _close(core, round_)
-    updates.notify(core, round_.t)
-
-
-def abort(core: SyncerCore, round_: Round, reason: str) -> None:
-    """Give a round up."""
-    core.record(Kind.ROUND_ABORTED, round=round_.t, fragment=round_.p, reason=reason)
-    _close(core, round_)
-
-
-def _close(core: SyncerCore, round_: Round) -> None:
-    for contribution in round_.here.values():
-        if contribution.handle >= 0:
-            core.out.append(Release(contribution.handle))
-    del core.state.rounds[round_.t]
-    pacer.renew_closed_below(core.state)
+    if round_.state == RoundState.GRACE:
+        round_.window_ns = admission.GRACE[state.book.policy.grace](state)
+    elif round_.state == RoundState.PULLING:
+        outstanding = [m for m in state.members.values() if is_outstanding(round_, m)]
+        round_.pull_until = round_.grace_ended_at + admission.pull_limit_ns(state, outstanding)
 
 
 def lost(core: SyncerCore, learner: int) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from workbench.config import ConfigError, RunConfig
+from workbench.config.keys import convert
 from workbench.config.validate import CHOICES, RANGES
 
 SECOND = 1_000_000_000
@@ -134,10 +135,11 @@ class SettingsBook(msgspec.Struct):
         ConfigError
             A key that cannot change live, an unknown key, or a value that is not possible.
         """
-        for key, value in values.items():
-            check_live(key, value, fixed)
+        checked = {key: check_live(key, value, fixed) for key, value in values.items()}
+        if "inner.rate" in checked and not self.base_rate > 0:
+            raise ConfigError("inner.rate cannot change in a run that began with inner.rate = 0; start another run")
         merge = {}
-        for key, value in values.items():
+        for key, value in checked.items():
             if key in POLICY_KEYS:
                 setattr(self.policy, key, value)
             elif key in MERGE_KEYS:
@@ -154,21 +156,23 @@ class SettingsBook(msgspec.Struct):
             self.merge = changed
 
 
-def check_live(key: str, value: Any, fixed: FixedSettings) -> None:
-    """Raise `ConfigError` unless ``key`` may become ``value`` while a run goes on."""
+def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
+    """Return ``value`` in the type of ``key``; raise `ConfigError` unless it may be set while a run goes on."""
     allowed = (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS)
     if key not in allowed:
         raise ConfigError(f"{key} cannot change while a run goes on; live settings: {', '.join(allowed)}")
+    value = convert(key, value)
     if key in CHOICES and value not in CHOICES[key]:
         raise ConfigError(f"{key} = {value!r} is unknown; allowed: {', '.join(CHOICES[key])}")
     if key in RANGES:
         low, high = RANGES[key]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        if not low <= value <= high:
             raise ConfigError(f"{key} = {value!r} is out of range; allowed: {low:g} to {high:g}")
-    if key == "quorum" and not 1 <= value <= fixed.learners:
+    if key == "quorum" and value > fixed.learners:
         raise ConfigError(f"quorum = {value} with {fixed.learners} learners; allowed: 1 to {fixed.learners}")
-    if key == "lead" and value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 0):
+    if key == "lead" and value is not None and value < 0:
         raise ConfigError(f"lead = {value!r} is not possible; allowed: none, or a whole number of steps from 0")
+    return value
 
 
 def learner_values(settings: LearnerSettings) -> dict[str, Any]:

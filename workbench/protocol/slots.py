@@ -1,4 +1,4 @@
-"""Strategy slots on plain numbers (DESIGN section 8): when fragments are due, how long learners work, who talks to whom.
+"""Strategy slots on plain numbers (DESIGN section 8): when fragments are due, how learners work, who talks to whom.
 
 Admission, the fourth of them, has a file of its own.  A new member is one function and one line in its table.
 """

@@ -6,6 +6,15 @@ from workbench.protocol.records import Kind, process_of
 from workbench.protocol.syncer_core import SyncerCore
 from workbench.protocol.syncer_state import Round
 
+CAUSES = {
+    "base_differs": "base_behind",
+    "update_unfolded": "base_behind",
+    "stale": "base_behind",
+    "late": "pull_limit",
+    "rejoined": "not_fresh",
+}
+"""Reasons of refusals and drops that are one of the five causes under another name; other words stay."""
+
 REMEDIES = {
     "not_ready": "eligibility = paced",
     "not_fresh": "eligibility = paced, or a larger grace_cap_steps",
@@ -27,11 +36,18 @@ def count(core: SyncerCore, round_: Round) -> None:
             continue
         if not (member.connected and member.healed) or member.quarantined:
             continue
-        cause = round_.left_out.get(member.learner, "not_ready")
+        cause = _cause(round_, member.learner)
         member.rounds_missed += 1
         member.missed_why[cause] = member.missed_why.get(cause, 0) + 1
         if member.rounds_missed >= limit:
             _report(core, member.learner)
+
+
+def _cause(round_: Round, learner: int) -> str:
+    if learner in round_.here:
+        return "round_skipped"
+    why = round_.left_out.get(learner, "not_ready")
+    return CAUSES.get(why, why)
 
 
 def _report(core: SyncerCore, learner: int) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.config import ConfigError
-from workbench.protocol import admission, arrivals, membership, pacer, rounds, updates
+from workbench.protocol import admission, arrivals, deadlines, membership, merging, pacer, rounds, updates
 from workbench.protocol.actions import Action, Finish
 from workbench.protocol.events import (
     CommitDone,
@@ -25,9 +25,9 @@ from workbench.protocol.events import (
     StopAsked,
     SyncerInput,
 )
-from workbench.protocol.messages import Change, End
+from workbench.protocol.messages import End
 from workbench.protocol.records import Kind, process_of
-from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook, learner_values
+from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook
 from workbench.protocol.syncer_core import LATE_WAKE_NS, SyncerCore
 from workbench.protocol.syncer_state import NEVER, UNSET, RoundState, SyncerState, shift
 
@@ -42,6 +42,7 @@ def new_state(fixed: FixedSettings, book: SettingsBook) -> SyncerState:
         versions=[0] * count,
         version_rounds=[0] * count,
         merged_at=[NEVER] * count,
+        sync_since=[UNSET] * count,
         outer_revision=[0] * count,
     )
     state.next_t, state.next_p = pacer.next_round(state, 0)
@@ -71,9 +72,7 @@ class SyncerMachine:
         """When the machine wants `Woken` at the latest [ns]."""
         return self.core.state.wake_at
 
-    def start(
-        self, now: int, reason: str = "new", uncommitted: Sequence[tuple[int, int, int]] = ()
-    ) -> list[Action]:
+    def start(self, now: int, reason: str = "new", uncommitted: Sequence[tuple[int, int, int]] = ()) -> list[Action]:
         """First actions of a process: recorded as ``new`` or ``restart`` (with `restart.Recovered.uncommitted`)."""
         core = self._begin(now)
         state = core.state
@@ -81,6 +80,7 @@ class SyncerMachine:
         core.record(Kind.SYNCER_STARTED, reason=reason)
         if reason == "restart":
             _note_restart(core, uncommitted)
+            membership.judge_quorum(core)
         if state.start_until == UNSET:
             state.start_until = now + state.fixed.start_limit_ns
         state.next_beat = now + state.fixed.heartbeat_ns
@@ -110,8 +110,8 @@ class SyncerMachine:
     def _settle(self) -> list[Action]:
         """Let everything that is due by now happen, then say when to be woken."""
         core = self.core
-        membership.expire(core)
-        membership.beat(core)
+        deadlines.expire(core)
+        deadlines.beat(core)
         moving = True
         while moving:
             moving = False
@@ -138,24 +138,24 @@ def _end_when_done(core: SyncerCore) -> None:
     if not state.ending and state.merges >= state.fixed.rounds:
         _start_ending(core, "rounds")
     if state.ending and not state.finished:
-        connected = any(m.connected for m in state.members.values())
-        if not connected or core.now >= state.ending_until:
+        busy = bool(state.rounds) or any(m.connected for m in state.members.values())
+        if not busy or core.now >= state.ending_until:
             state.finished = True
             core.record(Kind.RUN_ENDED, reason=state.ending, value=float(state.merges))
             core.out.append(Finish(state.ending))
 
 
 def _start_ending(core: SyncerCore, reason: str) -> None:
-    """Tell the learners to leave; rounds in flight are given up."""
+    """Tell the learners to leave; rounds in flight are given up, but what is being merged is brought to its end."""
     state = core.state
     state.ending = reason
     state.ending_until = core.now + state.fixed.heartbeat_limit_ns
-    for round_ in list(state.rounds.values()):
-        if round_.state != RoundState.COMMITTING:
-            rounds.abort(core, round_, "run_ended")
     for member in state.members.values():
         if member.connected:
             core.send(member, End(member.incarnation, reason, member.known_seq, state.closed_below, state.clock))
+    for round_ in list(state.rounds.values()):
+        if round_.state < RoundState.MERGING:
+            merging.abort(core, round_, "run_ended")
 
 
 def _next_wake(core: SyncerCore) -> int:
@@ -171,7 +171,7 @@ def _next_wake(core: SyncerCore) -> int:
     for member in state.members.values():
         if member.connected:
             wake = min(wake, member.last_heard + state.fixed.heartbeat_limit_ns)
-            if member.healed and not member.stalled and member.metadata_at != NEVER:
+            if member.healed and not member.stalled:
                 wake = min(wake, member.metadata_at + admission.fresh_for_ns(member) + 1)
     for round_ in state.rounds.values():
         if round_.state == RoundState.GRACE:
@@ -199,34 +199,20 @@ def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
     try:
         state.book.apply(event.values, state.fixed)
     except ConfigError as error:
-        core.record(
-            Kind.SETTING_REFUSED, reason=str(error), detail={"values": dict(event.values), "who": event.who}
-        )
+        core.record(Kind.SETTING_REFUSED, reason=str(error), detail={"values": dict(event.values), "who": event.who})
         return
-    origin = core.record(
+    state.changed_seq = core.record(
         Kind.SETTING_CHANGED,
         setting=state.book.revision,
         round=state.next_t,
         detail={"values": dict(event.values), "who": event.who},
     )
     for round_ in state.rounds.values():
-        if round_.state == RoundState.GRACE:
-            round_.window_ns = admission.GRACE[state.book.policy.grace](state)
+        rounds.renew_limits(core, round_)
     membership.judge_quorum(core)
     for member in state.members.values():
         if member.connected:
-            core.send(
-                member,
-                Change(
-                    member.incarnation,
-                    state.book.revision,
-                    learner_values(state.book.learner),
-                    member.known_seq,
-                    state.closed_below,
-                    origin,
-                    state.clock,
-                ),
-            )
+            membership.send_settings(core, member)
 
 
 def _quarantine_asked(core: SyncerCore, event: QuarantineAsked) -> None:
@@ -252,8 +238,8 @@ _HANDLERS: dict[type, Any] = {
     Received: arrivals.received,
     Disconnected: _disconnected,
     RecordsCame: _records_came,
-    MergeDone: rounds.merge_done,
-    CommitDone: rounds.commit_done,
+    MergeDone: merging.merge_done,
+    CommitDone: merging.commit_done,
     Handed: _handed,
     SettingsAsked: _settings_asked,
     QuarantineAsked: _quarantine_asked,

@@ -99,7 +99,7 @@ class Member(msgspec.Struct):
     c_steps: list[int]
     last_merged: list[int]
     last_merged_step: list[int]
-    blocked: list[bool]
+    blocked: list[str]
     anew: list[int]
     ended: int = -1
     healed: bool = False
@@ -114,14 +114,33 @@ class Member(msgspec.Struct):
     pull_ema: float = -1.0
     send_ema: float = -1.0
     known_seq: int = 0
+    joined_seq: int = 0
     asked_again_at: int = NEVER
     last_step: int = 0
+    asked: dict[int, int] = {}
     pending: dict[int, int] = {}
     in_hand: int = UNSET
     sent: dict[int, Sent] = {}
     rounds_missed: int = 0
     missed_why: dict[str, int] = {}
     stalled: bool = False
+
+
+def new_member(learner: int, fragments: int) -> Member:
+    """A learner of which nothing is known: no process, no connection, nothing that may be merged."""
+    return Member(
+        learner=learner,
+        process_number=-1,
+        incarnation=0,
+        connection=UNSET,
+        connected=False,
+        base=[-1] * fragments,
+        c_steps=[0] * fragments,
+        last_merged=[-1] * fragments,
+        last_merged_step=[-1] * fragments,
+        blocked=[""] * fragments,
+        anew=[0] * fragments,
+    )
 
 
 class SyncerState(msgspec.Struct):
@@ -133,12 +152,14 @@ class SyncerState(msgspec.Struct):
     versions: list[int]
     version_rounds: list[int]
     merged_at: list[int]
+    sync_since: list[int]
     outer_revision: list[int]
     incarnation: int = 0
     epoch: int = 0
     seq: int = 0
     clock: tuple[int, ...] = ()
     known_seq: dict[int, int] = {}
+    changed_seq: int = 0
     rounds: dict[int, Round] = {}
     opened_t: int = 0
     next_t: int = 1
@@ -170,10 +191,12 @@ def shift(state: SyncerState, gap: int) -> None:
     state.ending_until = moved(state.ending_until)
     state.next_beat = moved(state.next_beat)
     state.merged_at = [moved(at) for at in state.merged_at]
+    state.sync_since = [moved(at) for at in state.sync_since]
     for member in state.members.values():
         member.last_heard = moved(member.last_heard)
         member.metadata_at = moved(member.metadata_at)
         member.asked_again_at = moved(member.asked_again_at)
+        member.asked = {t: moved(at) for t, at in member.asked.items()}
         for sent in member.sent.values():
             sent.at = moved(sent.at)
     for round_ in state.rounds.values():

@@ -16,11 +16,9 @@ def broadcast(core: SyncerCore, p: int, grace_ended_at: int) -> None:
     """The new version of ``p`` to every connected learner, merged or not."""
     state = core.state
     connected = [m.learner for m in state.members.values() if m.connected]
-    handed_before = len(core.out)
+    state.sync_since[p] = grace_ended_at if connected else UNSET
     for learner in TOPOLOGIES["star"](p, connected):
         enqueue(core, state.members[learner], p)
-    if len(core.out) > handed_before:
-        averages.sample_sync(state, core.now - grace_ended_at)
 
 
 def enqueue(core: SyncerCore, member: Member, p: int) -> None:
@@ -66,11 +64,15 @@ def pump(core: SyncerCore, member: Member) -> None:
 
 
 def handed(core: SyncerCore, connection: int, p: int, version: int) -> None:
-    """The transport took an UPDATE."""
-    for member in core.state.members.values():
+    """The transport took an UPDATE; the first of a version ends the time that its round took to sync."""
+    state = core.state
+    for member in state.members.values():
         if member.connection == connection and member.connected and member.in_hand == p:
             member.in_hand = UNSET
             member.sent[p] = Sent(version, core.now)
+            if version == state.versions[p] and state.sync_since[p] != UNSET:
+                averages.sample_sync(state, core.now - state.sync_since[p])
+                state.sync_since[p] = UNSET
             pump(core, member)
             return
 
@@ -80,7 +82,7 @@ def seen(core: SyncerCore, member: Member) -> None:
     state = core.state
     for p in list(member.sent):
         sent = member.sent[p]
-        if member.base[p] >= sent.version:
+        if member.base[p] >= sent.version and not member.anew[p]:
             member.send_ema = ema(member.send_ema, core.now - sent.at)
             del member.sent[p]
     for p, version in enumerate(state.versions):
