@@ -3,8 +3,8 @@
 No fast-math and no BLAS: elementwise IEEE operations in a written order, so the bits depend neither on the vector
 width nor on the number of threads.  Compiled code is cached beside the source, or in the user's cache folder where
 that cannot be written; where neither can, it is compiled anew in each process.  ``NUMBA_CACHE_DIR`` overrides.  A
-kernel's cache is renewed when its own file changes: helpers that it calls belong into the same file, and
-`vector` is the one exception.
+kernel's cache is renewed when its own file changes, so helpers that it calls belong into the same file; exceptions are
+`vector` and `workbench.algorithms.vector_writer`: after a change of those clear the caches (``__pycache__``).
 """
 
 from __future__ import annotations

@@ -6,20 +6,19 @@ writes another.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from workbench.algorithms import codecs
-from workbench.algorithms.aggregators.differences import difference_square
-from workbench.algorithms.compiled import addresses, aligned
+from workbench.algorithms.checking import ContributionCheck, check_contribution
+from workbench.algorithms.compiled import aligned
 from workbench.algorithms.contributions.anchored import anchor_of
 from workbench.algorithms.digest import digest
-from workbench.algorithms.flush import flush_to_zero
 from workbench.algorithms.fragment_slots import RULE, STEPS, VERSION, FragmentSlots, allocate_slots, rule_tag
 from workbench.algorithms.fragments import Fragmentation
+from workbench.algorithms.merge_rows import MergeRow, merge_rows
 from workbench.algorithms.merging import MergeInfo, MergeJob, MergeSettings, merge_fragment, scratch_size
 from workbench.algorithms.outer import OUTER_OPTIMIZERS
 from workbench.algorithms.slots import Key, OuterConfig
@@ -28,24 +27,6 @@ __all__ = ["ContributionCheck", "MergeInfo", "MergeSettings", "SyncerArithmetic"
 
 OUTER_VECTORS = max(rule.vectors for rule in OUTER_OPTIMIZERS.values())
 """Rows of outer state that a slot must hold, so that the optimiser can be changed live."""
-
-
-class ContributionCheck(NamedTuple):
-    """What the guards see of a contribution.
-
-    Attributes
-    ----------
-    finite : bool
-        No NaN and no infinity.
-    digest : int
-        xxh3-64 of its bytes.
-    norm : float
-        ||Theta_p - theta||, to the current version; NaN or infinite if not finite.
-    """
-
-    finite: bool
-    digest: int
-    norm: float
 
 
 class OuterState(NamedTuple):
@@ -176,12 +157,7 @@ class SyncerArithmetic:
 
     def check(self, p: int, array: np.ndarray) -> ContributionCheck:
         """Look at a decoded contribution (size,): finite, digest, norm of the difference to the current Theta."""
-        values = self._sized(p, array)
-        theta, value = addresses([self.theta(p), values])
-        with flush_to_zero():
-            square = difference_square(theta, value, values.size)
-        finite = math.isfinite(square)
-        return ContributionCheck(finite, digest(values), math.sqrt(square) if square >= 0 else square)
+        return check_contribution(self.theta(p), self._sized(p, array))
 
     def merge(
         self,
@@ -220,7 +196,7 @@ class SyncerArithmetic:
         """
         if new_version != self.version(p) + 1:
             raise ValueError(f"version {new_version} of fragment {p} cannot follow {self.version(p)}; expected + 1")
-        rows = _rows(p, learners, contributions, weights, base_versions)
+        rows = merge_rows(p, learners, contributions, weights, base_versions)
         if not rows:
             return MergeInfo(0, 0, 0.0, (), (), ())
         slots, slot = self._slots[p], self._slots[p].free(self._slot(p))
@@ -244,7 +220,7 @@ class SyncerArithmetic:
             raise LookupError(f"version {version} of fragment {p} was not merged; current is {self.version(p)}")
         self._current[p] = slot
 
-    def _job(self, p: int, new_version: int, rows: list[_Row], settings: MergeSettings, slot: int) -> MergeJob:
+    def _job(self, p: int, new_version: int, rows: list[MergeRow], settings: MergeSettings, slot: int) -> MergeJob:
         slots, current, theta = self._slots[p], self._slot(p), self.theta(p)
         rule = OUTER_OPTIMIZERS[settings.outer]
         fresh = slots.header[current, RULE] != rule_tag(settings.outer)
@@ -296,34 +272,6 @@ class SyncerArithmetic:
         if self._scratch is None:
             self._scratch = aligned((max(scratch_size(layout) for layout in self._layouts),))
         return self._scratch
-
-
-class _Row(NamedTuple):
-    learner: int
-    values: np.ndarray
-    weight: float
-    base_version: int
-
-
-def _rows(
-    p: int,
-    learners: Sequence[int],
-    contributions: Sequence[np.ndarray],
-    weights: Sequence[float],
-    base_versions: Sequence[int],
-) -> list[_Row]:
-    """Contributions with a weight, by learner."""
-    lengths = (len(learners), len(contributions), len(weights), len(base_versions))
-    if len(set(lengths)) != 1:
-        raise ValueError(
-            f"learners, contributions, weights, base_versions of fragment {p} are {lengths} long; expected one length"
-        )
-    if len(set(learners)) != len(learners):
-        raise ValueError(f"learners {list(learners)} of fragment {p} hold one twice; expected each once")
-    if not all(math.isfinite(weight) and weight >= 0 for weight in weights):
-        raise ValueError(f"weights {list(weights)} of fragment {p} must be finite and at least 0")
-    rows = map(_Row, learners, contributions, weights, base_versions)
-    return sorted((row for row in rows if row.weight > 0), key=lambda row: row.learner)
 
 
 def _check_slots(p: int, size: int, slots: FragmentSlots) -> None:

@@ -4,7 +4,7 @@ The tensor is taken in blocks of 512 elements, and a block in groups of 64 = 4 v
 step, so that every stream is read from memory once and a second look finds it in the nearest cache.  Differences and
 their weighted sum are float32, by learner in ascending order, with fused multiply-add.  A sum over elements takes
 lane by lane the 32 terms of a block in float32, then the blocks in float64, then the lanes in order.  Vectors are
-written out in LLVM's own code (`_block`): loops that the compiler turns into vectors by itself take three times as
+written out in LLVM's own code (`_block`): loops that the compiler turns into vectors by itself take about twice as
 long, and the lanes would be a matter of its taste.  Every operation is exact IEEE arithmetic in a fixed order, so the
 bits are the same on every processor.
 """
@@ -20,59 +20,13 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from workbench.algorithms.compiled import kernel, vector
+from workbench.algorithms.vector_writer import FLOAT32, INT64, LANES, VECTOR, VECTORS, VectorWriter
 
 BLOCK = 512
-LANES = 16
-VECTORS = 4
 AHEAD = 1024
 """Bytes by which memory is asked for before its use; a hint, without influence on results."""
 _SMALLEST_SQUARE = 1e-24
 _SMALLEST_REST = 1e-4
-
-_F4 = ir.FloatType()
-_I8 = ir.IntType(64)
-_VECTOR = ir.VectorType(_F4, LANES)
-
-
-class _Writer:
-    """Writes vector instructions; addresses are 64-bit integers [bytes]."""
-
-    def __init__(self, builder: Any) -> None:
-        self.builder = builder
-
-    def load(self, address: Any, kind: Any = _VECTOR) -> Any:
-        return self.builder.load(self.builder.inttoptr(address, kind.as_pointer()), align=4)
-
-    def store(self, value: Any, address: Any) -> None:
-        self.builder.store(value, self.builder.inttoptr(address, value.type.as_pointer()), align=4)
-
-    def offset(self, address: Any, index: Any, size: int) -> Any:
-        """``address`` of element ``index`` of ``size`` bytes."""
-        return self.builder.add(address, self.builder.mul(index, _I8(size)))
-
-    def part(self, address: Any, k: int) -> Any:
-        """``address`` of vector ``k`` of a group."""
-        return self.builder.add(address, _I8(4 * LANES * k))
-
-    def ask_for(self, address: Any) -> None:
-        """Bring the group at ``address`` into the second-level cache."""
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, word, word, word])
-        function = cgutils.get_or_insert_function(self.builder.module, kind, "llvm.prefetch.p0")
-        for k in range(VECTORS):
-            pointer = self.builder.inttoptr(self.part(address, k), cgutils.voidptr_t)
-            self.builder.call(function, [pointer, word(0), word(1), word(1)])
-
-    def fma(self, a: Any, b: Any, c: Any) -> Any:
-        """A b + c, rounded once."""
-        name = f"llvm.fma.v{LANES}f32"
-        function = cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), name)
-        return self.builder.call(function, [a, b, c])
-
-    def splat(self, scalar: Any) -> Any:
-        one = self.builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), scalar, ir.IntType(32)(0))
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return self.builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), mask)
 
 
 def _block(geometry: bool, common: bool) -> Any:
@@ -103,11 +57,11 @@ def _block(geometry: bool, common: bool) -> Any:
                 return context.make_array(signature.args[i])(context, builder, arguments[i])
 
             def address(i: int) -> Any:
-                return builder.ptrtoint(array(i).data, _I8)
+                return builder.ptrtoint(array(i).data, INT64)
 
             learners = cgutils.unpack_tuple(builder, array(1).shape, 1)[0]
-            out = builder.add(address(4), builder.mul(arguments[5], _I8(4)))
-            with cgutils.for_range(builder, _I8(BLOCK // (LANES * VECTORS))) as group:
+            out = builder.add(address(4), builder.mul(arguments[5], INT64(4)))
+            with cgutils.for_range(builder, INT64(BLOCK // (LANES * VECTORS))) as group:
                 _write_group(
                     builder,
                     geometry,
@@ -141,17 +95,17 @@ def _write_group(
     out: Any,
     sums: Any,
 ) -> None:
-    w = _Writer(builder)
-    first = builder.add(start, builder.mul(group, _I8(LANES * VECTORS)))
-    totals = [cgutils.alloca_once(builder, _VECTOR) for _ in range(VECTORS)]
+    w = VectorWriter(builder)
+    first = builder.add(start, builder.mul(group, INT64(LANES * VECTORS)))
+    totals = [cgutils.alloca_once(builder, VECTOR) for _ in range(VECTORS)]
     for total in totals:
-        builder.store(ir.Constant(_VECTOR, None), total)
+        builder.store(ir.Constant(VECTOR, None), total)
 
     def vectors(addresses: Any, m: Any) -> list[Any]:
-        address = w.offset(w.load(w.offset(addresses, m, 8), _I8), first, 4)
+        address = w.offset(w.load(w.offset(addresses, m, 8), INT64), first, 4)
         return [w.load(w.part(address, k)) for k in range(VECTORS)]
 
-    shared = vectors(anchors, _I8(0)) if common else None
+    shared = vectors(anchors, INT64(0)) if common else None
 
     def differences(m: Any) -> list[Any]:
         pairs = zip(shared or vectors(anchors, m), vectors(values, m), strict=True)
@@ -165,21 +119,21 @@ def _write_group(
         w.store(lanes, address)
 
     with cgutils.for_range(builder, learners) as loop:
-        coefficient = w.splat(w.load(w.offset(coefficients, loop.index, 4), _F4))
-        w.ask_for(builder.add(w.offset(w.load(w.offset(values, loop.index, 8), _I8), first, 4), _I8(AHEAD)))
+        coefficient = w.splat(w.load(w.offset(coefficients, loop.index, 4), FLOAT32))
+        w.ask_for(builder.add(w.offset(w.load(w.offset(values, loop.index, 8), INT64), first, 4), INT64(AHEAD)))
         v = differences(loop.index)
         for total, vk in zip(totals, v, strict=True):
             builder.store(w.fma(coefficient, vk, builder.load(total)), total)
         if geometry:
-            accumulate(builder.add(loop.index, _I8(1)), zip(v, v, strict=True))
+            accumulate(builder.add(loop.index, INT64(1)), zip(v, v, strict=True))
     merged = [builder.load(total) for total in totals]
-    target = w.offset(out, builder.mul(group, _I8(LANES * VECTORS)), 4)
+    target = w.offset(out, builder.mul(group, INT64(LANES * VECTORS)), 4)
     for k, total in enumerate(merged):
         w.store(total, w.part(target, k))
-    accumulate(_I8(0), zip(merged, merged, strict=True))
+    accumulate(INT64(0), zip(merged, merged, strict=True))
     if geometry:
         with cgutils.for_range(builder, learners) as loop:
-            row = builder.add(builder.add(learners, _I8(1)), loop.index)
+            row = builder.add(builder.add(learners, INT64(1)), loop.index)
             accumulate(row, zip(differences(loop.index), merged, strict=True))
 
 
@@ -316,17 +270,3 @@ def average_geometry(anchors, values, shares, low, high, out, squares, dots):  #
     if _sound(squares, dots, average, shares, high - low):
         return average
     return _geometry_wide(anchors, values, shares, low, high, squares, dots)
-
-
-@kernel
-def difference_square(anchor, value, size):  # type: ignore[no-untyped-def]
-    """||anchor - value||^2 of two vectors given by address, in float64 throughout."""
-    lanes = np.zeros(BLOCK)
-    for start in range(0, size, BLOCK):
-        count = min(BLOCK, size - start)
-        a = vector(anchor, start, count)
-        x = vector(value, start, count)
-        for j in range(count):
-            v = np.float64(a[j]) - np.float64(x[j])
-            lanes[j] += v * v
-    return _lanes_total(lanes)
