@@ -144,43 +144,26 @@ _block_geometry_common = _block(geometry=True, common=True)
 
 
 @kernel
-def _pad(addresses, start, count, padded):  # type: ignore[no-untyped-def]
-    """Copy the last, short block of each vector to rows that end in zeros; returns the rows' addresses."""
-    rows = np.empty(len(addresses), np.int64)
+def _pad(addresses, start, count, padded, rows):  # type: ignore[no-untyped-def]
+    """Copy the last, short block of each vector to ``padded`` (learner, BLOCK), zeros after it; ``rows``: addresses."""
     for m in range(len(addresses)):
-        padded[m, :count] = vector(addresses[m], start, count)
-        padded[m, count:] = np.float32(0)
+        x = vector(addresses[m], start, count)
+        for j in range(BLOCK):
+            padded[m, j] = x[j] if j < count else np.float32(0)
         rows[m] = padded.ctypes.data + 4 * BLOCK * m
-    return rows
 
 
 @kernel
-def _lanes_total(lanes):  # type: ignore[no-untyped-def]
+def _total(sums, start, count):  # type: ignore[no-untyped-def]
     total = 0.0
-    for lane in lanes:
-        total += lane
+    for i in range(start, start + count):
+        total += sums[i]
     return total
 
 
 @kernel
-def _sum_block(anchors, values, coefficients, start, out, position, sums, wide, geometry, common, owner):  # type: ignore[no-untyped-def]
-    """One block; its float32 sums go to the float64 sums, and are cleared."""
-    if geometry and common:
-        _block_geometry_common(anchors, values, coefficients, start, out, position, sums, owner)
-    elif geometry:
-        _block_geometry(anchors, values, coefficients, start, out, position, sums, owner)
-    elif common:
-        _block_sum_common(anchors, values, coefficients, start, out, position, sums, owner)
-    else:
-        _block_sum(anchors, values, coefficients, start, out, position, sums, owner)
-    for i in range(len(sums)):
-        wide[i] += np.float64(sums[i])
-        sums[i] = np.float32(0)
-
-
-@kernel
 def _sum_range(anchors, values, coefficients, low, high, out, geometry):  # type: ignore[no-untyped-def]
-    """All blocks of [low, high); returns the float64 sums (row, LANES).
+    """All blocks of [low, high); returns the float64 sums, rows of LANES end to end.
 
     With an ``out`` of BLOCK elements for a longer range each block overwrites the one before.
     """
@@ -188,30 +171,38 @@ def _sum_range(anchors, values, coefficients, low, high, out, geometry):  # type
     rows = 1 + 2 * learners if geometry else 1
     sums, wide = np.zeros(rows * LANES, np.float32), np.zeros(rows * LANES)
     padded = np.empty((2, learners, BLOCK), np.float32)
-    common = (anchors == anchors[0]).all()
+    starts, last = np.empty((2, learners), np.int64), np.empty(BLOCK, np.float32)
+    common = True
+    for m in range(learners):
+        common = common and anchors[m] == anchors[0]
     step = 1 if len(out) >= high - low else 0
-    whole = high - (high - low) % BLOCK
-    for start in range(low, whole, BLOCK):
-        position = step * (start - low)
-        _sum_block(anchors, values, coefficients, start, out, position, sums, wide, geometry, common, padded)
-    if whole < high:
-        last = np.empty(BLOCK, np.float32)
-        a = _pad(anchors, whole, high - whole, padded[0])
-        x = _pad(values, whole, high - whole, padded[1])
-        _sum_block(a, x, coefficients, 0, last, 0, sums, wide, geometry, False, padded)
-        out[step * (whole - low) :][: high - whole] = last[: high - whole]
-    return wide.reshape(rows, LANES)
-
-
-@kernel
-def weighted_sum(anchors, values, coefficients, low, high, out):  # type: ignore[no-untyped-def]
-    """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
-    return _lanes_total(_sum_range(anchors, values, coefficients, low, high, out, False)[0])
+    for start in range(low, high, BLOCK):
+        a, x, first, target, position = anchors, values, start, out, step * (start - low)
+        if high - start < BLOCK:
+            _pad(anchors, start, high - start, padded[0], starts[0])
+            _pad(values, start, high - start, padded[1], starts[1])
+            a, x, first, target, position, common = starts[0], starts[1], 0, last, 0, False
+        if geometry and common:
+            _block_geometry_common(a, x, coefficients, first, target, position, sums, padded)
+        elif geometry:
+            _block_geometry(a, x, coefficients, first, target, position, sums, padded)
+        elif common:
+            _block_sum_common(a, x, coefficients, first, target, position, sums, padded)
+        else:
+            _block_sum(a, x, coefficients, first, target, position, sums, padded)
+        for i in range(rows * LANES):
+            wide[i] += np.float64(sums[i])
+            sums[i] = np.float32(0)
+    if (high - low) % BLOCK:
+        whole = step * (high - low - (high - low) % BLOCK)
+        for j in range((high - low) % BLOCK):
+            out[whole + j] = last[j]
+    return wide
 
 
 @kernel
 def _geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: ignore[no-untyped-def]
-    """The sums of `average_geometry` in float64 throughout."""
+    """The sums of `_sum_range` in float64 throughout."""
     learners = len(values)
     total = np.zeros(BLOCK)
     own = np.zeros(BLOCK)
@@ -235,9 +226,9 @@ def _geometry_wide(anchors, values, shares, low, high, squares, dots):  # type: 
         for j in range(count):
             own[j] += total[j] * total[j]
     for m in range(learners):
-        squares[m] = _lanes_total(lanes[0, m])
-        dots[m] = _lanes_total(lanes[1, m])
-    return _lanes_total(own)
+        squares[m] = _total(lanes[0, m], 0, BLOCK)
+        dots[m] = _total(lanes[1, m], 0, BLOCK)
+    return _total(own, 0, BLOCK)
 
 
 @kernel
@@ -254,19 +245,50 @@ def _sound(squares, dots, average, shares, size):  # type: ignore[no-untyped-def
 
 
 @kernel
-def average_geometry(anchors, values, shares, low, high, out, squares, dots):  # type: ignore[no-untyped-def]
+def _merge_range(anchors, values, shares, low, high, out, geometry, squares, dots):  # type: ignore[no-untyped-def]
+    """The one entry to the kernels above: a weighted sum, with ``geometry`` also squares and dots."""
+    learners = len(values)
+    coefficients = np.empty(learners, np.float32)
+    for m in range(learners):
+        coefficients[m] = np.float32(shares[m])
+    sums = _sum_range(anchors, values, coefficients, low, high, out, geometry)
+    merged = _total(sums, 0, LANES)
+    if not geometry:
+        return merged
+    for m in range(learners):
+        squares[m] = _total(sums, LANES * (1 + m), LANES)
+        dots[m] = _total(sums, LANES * (1 + learners + m), LANES)
+    if _sound(squares, dots, merged, shares, high - low):
+        return merged
+    return _geometry_wide(anchors, values, shares, low, high, squares, dots)
+
+
+_NONE = np.empty(0)
+
+
+def weighted_sum(
+    anchors: np.ndarray, values: np.ndarray, coefficients: np.ndarray, low: int, high: int, out: np.ndarray
+) -> float:
+    """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
+    return _merge_range(anchors, values, coefficients, low, high, out, False, _NONE, _NONE)
+
+
+def average_geometry(
+    anchors: np.ndarray, values: np.ndarray, shares: np.ndarray, low: int, high: int, out: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Direct average of [low, high) with shares of sum 1, to ``out`` (or by blocks over it, if that is BLOCK long).
 
-    Fills ``squares`` with ||v_m||^2 and ``dots`` with <v_m, average>; returns ||average||^2.  Float32 squares leave
-    their range where a difference is below 1e-19 or above 1e19; tensors that small or large, and contributions that
-    differ so much in length that a cosine would be lost in cancellation, are summed again in float64 throughout.
+    Float32 squares leave their range where a difference is below 1e-19 or above 1e19; tensors that small or large,
+    and contributions that differ so much in length that a cosine would be lost in cancellation, are summed again in
+    float64 throughout.
+
+    Returns
+    -------
+    squares, dots : float64 arrays, shape (learner,)
+        ||v_m||^2 and <v_m, average>.
+    average : float
+        ||average||^2.
     """
-    learners = len(values)
-    lanes = _sum_range(anchors, values, shares.astype(np.float32), low, high, out, True)
-    for m in range(learners):
-        squares[m] = _lanes_total(lanes[1 + m])
-        dots[m] = _lanes_total(lanes[1 + learners + m])
-    average = _lanes_total(lanes[0])
-    if _sound(squares, dots, average, shares, high - low):
-        return average
-    return _geometry_wide(anchors, values, shares, low, high, squares, dots)
+    squares, dots = np.empty(len(shares)), np.empty(len(shares))
+    average = _merge_range(anchors, values, shares, low, high, out, True, squares, dots)
+    return squares, dots, average

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from workbench.algorithms.aggregators.differences import average_geometry
 from workbench.algorithms.slots import Aggregator, AggregatorInputs, Geometry, Key, OuterGradient, State
 
@@ -20,8 +18,7 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
 
     The divisor is the weight of those who contributed, never the number of learners.
     """
-    squares, dots = np.empty(len(inputs.shares)), np.empty(len(inputs.shares))
-    average = average_geometry(*inputs, squares, dots)
+    squares, dots, average = average_geometry(*inputs)
     return OuterGradient(inputs.out, 1.0), state, Geometry(squares, dots, average, average)
 
 

@@ -30,14 +30,13 @@ def apply(config: Any, state: State, inputs: AggregatorInputs, key: Key) -> tupl
     anchors, values, shares, low, high, out = inputs
     if len(shares) == 1:
         return MEAN.apply(config, state, inputs, key)
-    squares, dots = np.empty(len(shares)), np.empty(len(shares))
     block = np.empty(min(BLOCK, high - low), np.float32)
-    average = average_geometry(anchors, values, shares, low, high, block, squares, dots)
+    squares, dots, average = average_geometry(anchors, values, shares, low, high, block)
     norms = np.sqrt(squares)
     directions = np.divide(shares, norms, out=np.zeros_like(norms), where=norms != 0)
-    length = math.sqrt(weighted_sum(anchors, values, directions.astype(np.float32), low, high, out))
+    length = math.sqrt(weighted_sum(anchors, values, directions, low, high, out))
     if length <= CANCELLED:
-        weighted_sum(anchors, values, shares.astype(np.float32), low, high, out)
+        weighted_sum(anchors, values, shares, low, high, out)
         return OuterGradient(out, 1.0), state, Geometry(squares, dots, average, average)
     radius = math.fsum((shares * norms).tolist()) if np.isfinite(norms).all() else math.nan
     return OuterGradient(out, radius / length), state, Geometry(squares, dots, average, radius * radius)
