@@ -1,0 +1,1 @@
+"""Virtual time: the driver of all machines in one process, its network and faults, training, and the explorer."""

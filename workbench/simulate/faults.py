@@ -79,6 +79,9 @@ class FaultPlan:
         )
 
 
+NO_FAULTS = FaultPlan()
+"""A plan without faults."""
+
 _SCENARIO_KEYS = {"kind", "at_s", "learner", "for_s", "down_s", "factor", "count"}
 
 

@@ -69,9 +69,10 @@ class Liveness:
             self.since = world.now
             self.limit = bound_ns(state, world.now)
         elif world.now - self.since > self.limit:
+            rounds = [(r.t, r.p, RoundState(r.state).name) for r in state.rounds.values()]
             raise LivenessBroken(
                 f"no merge for {(world.now - self.since) / 1e9:.3f} s with K clean learners far enough; "
-                f"B = {self.limit / 1e9:.3f} s; rounds {[(r.t, r.p, RoundState(r.state).name) for r in state.rounds.values()]}"
+                f"B = {self.limit / 1e9:.3f} s; rounds {rounds}"
             )
         else:
             self.longest = max(self.longest, (world.now - self.since) / self.limit)

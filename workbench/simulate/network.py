@@ -54,6 +54,12 @@ class Network:
         self.connections[self.opened] = connection
         return connection
 
+    def close(self, number: int) -> None:
+        """Nothing is sent on this connection any more; what is under way still arrives."""
+        connection = self.connections.get(number)
+        if connection is not None:
+            connection.open = False
+
     def cut(self, learner: int, direction: int, on: bool) -> None:
         """Cut one direction of a link, or heal one cut of it (cuts may overlap)."""
         key = (learner, direction)

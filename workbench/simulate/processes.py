@@ -10,7 +10,7 @@ from workbench.protocol import learner_state
 from workbench.protocol import syncer as syncer_module
 from workbench.protocol.actions import StartStep
 from workbench.protocol.clocks import ticked
-from workbench.protocol.records import Kind, Record
+from workbench.protocol.records import SYNCER, Kind, Record, process_of
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 from workbench.protocol.syncer_state import SyncerState
 
@@ -18,10 +18,11 @@ from workbench.protocol.syncer_state import SyncerState
 class VirtualProcess:
     """What learners and the syncer have in common: alive, stopped, and inputs that wait while stopped."""
 
-    __slots__ = ("alive", "machine", "queue", "scheduled_wake", "started", "stops")
+    __slots__ = ("alive", "machine", "process", "queue", "scheduled_wake", "started", "stops")
 
-    def __init__(self, machine: Any) -> None:
+    def __init__(self, machine: Any, process: int) -> None:
         self.machine = machine
+        self.process = process
         self.alive = True
         self.started = False
         self.stops = 0
@@ -32,10 +33,22 @@ class VirtualProcess:
 class LearnerProcess(VirtualProcess):
     """A learner process with the step that it is making."""
 
-    __slots__ = ("injected_ns", "learner", "number", "poison", "slow", "step", "step_end", "step_left", "step_start", "token")
+    __slots__ = (
+        "injected_ns",
+        "learner",
+        "number",
+        "poison",
+        "slow",
+        "step",
+        "step_end",
+        "step_left",
+        "step_start",
+        "token",
+    )
 
     def __init__(self, learner: int, number: int, fixed: FixedSettings, settings: LearnerSettings) -> None:
-        super().__init__(learner_module.LearnerMachine(learner_state.new_state(learner, number, fixed, settings)))
+        machine = learner_module.LearnerMachine(learner_state.new_state(learner, number, fixed, settings))
+        super().__init__(machine, process_of(learner))
         self.learner = learner
         self.number = number
         self.step: StartStep | None = None
@@ -54,7 +67,7 @@ class SyncerProcess(VirtualProcess):
     __slots__ = ("life",)
 
     def __init__(self, state: SyncerState, life: int) -> None:
-        super().__init__(syncer_module.SyncerMachine(state))
+        super().__init__(syncer_module.SyncerMachine(state), SYNCER)
         self.life = life
 
 

@@ -90,7 +90,8 @@ def draw(seed: int) -> Schedule:
     }
     horizon = ROUNDS / fragments * period * 0.1 * 0.9
     faults = tuple(draw_fault(rng, learners, horizon) for _ in range(rng.randint(3, 7)))
-    changes = tuple(draw_change(rng, learners, horizon, config["eligibility"] == "step") for _ in range(rng.choice((0, 0, 0, 1, 2))))
+    by_step = config["eligibility"] == "step"
+    changes = tuple(draw_change(rng, learners, horizon, by_step) for _ in range(rng.choice((0, 0, 0, 1, 2))))
     return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes)
 
 

@@ -17,7 +17,7 @@ from workbench.algorithms.seeds import sub_seed
 from workbench.config import RunConfig, to_toml
 from workbench.datasets import Text, open_text
 from workbench.protocol.records import Record
-from workbench.simulate.faults import FaultPlan
+from workbench.simulate.faults import NO_FAULTS, FaultPlan
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
 from workbench.tape.journal import Input, JournalWriter
@@ -137,7 +137,7 @@ class _Writer:
 def train_virtual(
     config: RunConfig,
     out: str | Path,
-    faults: FaultPlan = FaultPlan(),
+    faults: FaultPlan = NO_FAULTS,
     progress: Callable[[Progress], None] | None = None,
 ) -> TrainedRun:
     """Train by Decoupled DiLoCo in virtual time and leave a tape.
@@ -211,4 +211,3 @@ def _go(world: World, writer: _Writer, progress: Callable[[Progress], None] | No
 def _progress(world: World) -> Progress:
     state = world.syncer.machine.state
     return Progress(state.merges, state.opened_t, world.now / 1e9, world.last_loss)
-

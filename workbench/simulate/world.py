@@ -16,7 +16,6 @@ from workbench.config import RunConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
-from workbench.protocol.messages import Fragment, Update
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.protocol.settings import (
     SECOND,
@@ -28,14 +27,14 @@ from workbench.protocol.settings import (
     policy_of,
 )
 from workbench.simulate.arithmetic import Arithmetic
+from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
 from workbench.simulate.durations import StepTimes
-from workbench.simulate.faults import FaultPlan
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER, Network
+from workbench.simulate.faults import NO_FAULTS, FaultPlan
+from workbench.simulate.mailing import release_what_died
+from workbench.simulate.network import Network
 from workbench.simulate.processes import ForeignProcess, LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
 
-CONTROL_BYTES = 256
-COMMIT_NS = 100_000
 REPORT_NS = 1_000_000
 
 
@@ -86,7 +85,7 @@ class World:
         config: RunConfig,
         offsets: tuple[int, ...],
         arithmetic: Arithmetic,
-        plan: FaultPlan = FaultPlan(),
+        plan: FaultPlan = NO_FAULTS,
         journal: Callable[[list[tuple[int, int, int, bytes]], list[Record]], None] | None = None,
         observer: Observer | None = None,
         sizes: Sequence[int] = (),
@@ -151,15 +150,17 @@ class World:
         if self.observer is not None:
             self.observer.after_event(self)
 
+    def delay_ns(self) -> int:
+        """One-way delay of what is no message: a socket that opens or closes [ns]."""
+        return self.times.delay_ns(self.network.count)
+
     # processes
 
     def start_learner(self, learner: int, number: int) -> None:
         """A learner process starts; its machine is there after the start-up time."""
         process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
         self.learners[learner] = process
-        self.supervise(
-            Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity)
-        )
+        self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
         self.at(self.now + int(self.config.virtual.start_s * SECOND), self._wake_up_learner, (process,))
 
     def _wake_up_learner(self, process: LearnerProcess) -> None:
@@ -175,7 +176,7 @@ class World:
         self._schedule_wake(process)
         for foreign in (self.supervisor, self.evaluator):
             self._report(foreign)
-        self._evaluate_when_due()
+        self.evaluate_when_due()
 
     def restart_syncer(self) -> None:
         """A new syncer process reads the journal and the slots."""
@@ -192,19 +193,20 @@ class World:
         process.queue.clear()
         self.arithmetic.drop(learner)
         number = process.machine.state.connection
-        self._close(number)
-        self.at(self.now + self.times.delay_ns(self.network.count), self._tell_syncer, (number,))
+        self.network.close(number)
+        self.at(self.now + self.delay_ns(), self._tell_syncer, (number,))
         self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason="SIGKILL")
 
     def kill_syncer(self) -> None:
         """SIGKILL: what is not in the journal never happened; every connection closes."""
         self.syncer.alive = False
+        release_what_died(self, self.syncer)
         self.syncer.queue.clear()
         self.supervise(Kind.PROCESS_ENDED, peer=SYNCER, value=float(self.syncer.life), reason="SIGKILL")
         for connection in list(self.network.connections.values()):
             if connection.open:
                 connection.open = False
-                at = self.now + self.times.delay_ns(self.network.count)
+                at = self.now + self.delay_ns()
                 self.at(at, self._tell_learner, (connection.learner, connection.number))
 
     def stop(self, process: VirtualProcess) -> None:
@@ -221,17 +223,12 @@ class World:
             return
         if isinstance(process, LearnerProcess) and process.step is not None:
             process.step_end = self.now + process.step_left
-            self.at(process.step_end, self._step_ended, (process, process.token))
+            self.at(process.step_end, step_ended, (self, process, process.token))
         waiting = process.queue
         if not waiting and process.started:
             waiting.append(ev.Woken())
         while waiting and process.alive and not process.stops:
             self._take(process, waiting.popleft())
-
-    def _close(self, number: int) -> None:
-        connection = self.network.connections.get(number)
-        if connection is not None:
-            connection.open = False
 
     def _tell_syncer(self, number: int) -> None:
         self.give(self.syncer, ev.Disconnected(number))
@@ -251,15 +248,12 @@ class World:
             self._take(process, event)
 
     def _take(self, process: VirtualProcess, event: Any) -> None:
-        is_syncer = isinstance(process, SyncerProcess)
         if self.observer is not None:
-            who = SYNCER if is_syncer else process_of(process.learner)  # type: ignore[attr-defined]
-            self.observer.on_input(self, who, event)
-        if is_syncer and self.journal is not None:
+            self.observer.on_input(self, process.process, event)
+        if process.process == SYNCER and self.journal is not None:
             self.inputs.append((SYNCER, process.machine.state.incarnation, self.now, self._encode(event)))
         self._do_all(process, process.machine.handle(self.now, event))
-        if self.inputs:
-            self._flush([])
+        self.journal_inputs()
         self._schedule_wake(process)
 
     def _schedule_wake(self, process: VirtualProcess) -> None:
@@ -283,168 +277,31 @@ class World:
         """Somebody asks the syncer for other settings; a dead syncer hears nothing."""
         self.give(self.syncer, ev.SettingsAsked(values, who))
 
-    # actions
-
     def _do_all(self, process: VirtualProcess, todo: list[act.Action]) -> None:
-        is_syncer = isinstance(process, SyncerProcess)
-        who = SYNCER if is_syncer else process_of(process.learner)  # type: ignore[attr-defined]
         for action in todo:
             if self.observer is not None:
-                self.observer.on_action(self, who, action)
-            kind = type(action)
-            if kind is act.Send:
-                self._send(process, action)
-            elif is_syncer:
-                self._do_syncer(process, action)  # type: ignore[arg-type]
-            else:
-                self._do_learner(process, action)  # type: ignore[arg-type]
+                self.observer.on_action(self, process.process, action)
+            if isinstance(process, SyncerProcess):
+                do_for_syncer(self, process, action)
+            elif isinstance(process, LearnerProcess):
+                do_for_learner(self, process, action)
 
-    def _flush(self, records: list[Record]) -> None:
+    # the journal
+
+    def journal_records(self, records: list[Record]) -> None:
+        """Records, behind the input that they follow from, in one write."""
         if self.journal is not None:
             inputs, self.inputs = self.inputs, []
             self.journal(inputs, records)
         self.records.extend(records)
+        for record in records:
+            if record.kind == Kind.MERGED:
+                self.merged_tokens[record.fragment] += record.tokens
 
-    def _do_syncer(self, process: SyncerProcess, action: Any) -> None:
-        kind = type(action)
-        if kind is act.Append:
-            self._flush(action.records)
-        elif kind is act.Merge:
-            at = self.now + int(self.config.virtual.merge_s * SECOND)
-            self.at(at, self._merged, (process, action))
-        elif kind is act.Commit:
-            self.at(self.now + COMMIT_NS, self._committed, (process, action))
-        elif kind is act.Release:
-            self.arithmetic.release(action.handle)
-        elif kind is act.Finish:
-            self.finished = action.reason
-        elif kind is act.Fail:
-            self.failed = action.reason
-
-    def _merged(self, process: SyncerProcess, order: act.Merge) -> None:
-        """The merge is computed when it is through, so that a killed syncer has not made it."""
-        if not process.alive:
-            return
-        numbers = self.arithmetic.merge(order)
-        self.give(process, ev.MergeDone(order.round, order.fragment, *numbers))
-
-    def _committed(self, process: SyncerProcess, order: act.Commit) -> None:
-        if not process.alive:
-            return
-        self.arithmetic.commit(order.fragment, order.version)
-        merged = next(r for r in reversed(self.records) if r.kind == Kind.MERGED and r.round == order.round)
-        self.merged_tokens[order.fragment] += merged.tokens
-        self.give(process, ev.CommitDone(order.round, order.fragment, order.version))
-        self._evaluate_when_due()
-
-    def _do_learner(self, process: LearnerProcess, action: Any) -> None:
-        kind, learner = type(action), process.learner
-        if kind is act.StartStep:
-            self._begin_step(process, action)
-        elif kind is act.Publish:
-            self.arithmetic.publish(learner, action.fragment)
-        elif kind is act.Capture:
-            self._capture(process, action)
-        elif kind is act.Fold:
-            self.arithmetic.fold(learner, action)
-        elif kind is act.ForgetCapture:
-            self.arithmetic.forget(learner, action.fragment, action.step)
-        elif kind is act.Release:
-            self.arithmetic.release(action.handle)
-        elif kind is act.Adopt:
-            self.give(process, ev.Adopted(self.arithmetic.adopt(learner, action.source)))
-        elif kind is act.Connect:
-            self._connect(process)
-        elif kind is act.Leave:
-            process.alive = False
-            self.arithmetic.drop(learner)
-            self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason="exit 0")
-
-    def _connect(self, process: LearnerProcess) -> None:
-        """Another connection, if the syncer is there and the link is not cut."""
-        self._close(process.machine.state.connection)
-        reachable = self.syncer.alive and self.syncer.started
-        if reachable and not any(self.network.is_cut(process.learner, d) for d in (TO_SYNCER, TO_LEARNER)):
-            number = self.network.open(process.learner, process.number).number
-            self.at(self.now + 2 * self.times.delay_ns(self.network.count), self._connected, (process, number))
-
-    def _connected(self, process: LearnerProcess, number: int) -> None:
-        if self.network.connections[number].open:
-            self.give(process, ev.Connected(number))
-
-    def _begin_step(self, process: LearnerProcess, order: act.StartStep) -> None:
-        whole = self.times.step_ns(process.learner, order.step)
-        process.injected_ns = int(whole * (process.slow - 1.0)) if process.slow > 1.0 else 0
-        process.step = order
-        process.step_start = self.now
-        process.step_end = self.now + whole + process.injected_ns
-        process.token += 1
-        self.at(process.step_end, self._step_ended, (process, process.token))
-
-    def _step_ended(self, process: LearnerProcess, token: int) -> None:
-        if token != process.token or not process.alive or process.step is None:
-            return
-        numbers = self.arithmetic.step(process.learner, process.step)
-        process.step = None
-        event = ev.StepEnded(*numbers, process.step_start, process.injected_ns)
-        self.give(process, event)
-
-    def _capture(self, process: LearnerProcess, order: act.Capture) -> None:
-        poison = process.poison.pop(0) if process.poison else ""
-        if poison:
-            self.give(process, ev.FaultActed(poison, order.fragment, {"round": order.round}))
-        made = self.arithmetic.capture(process.learner, order.fragment, order.step, order.codec, poison)
-        self.give(process, ev.Captured(order.round, order.fragment, made.digest, made.nbytes, made.handle))
-
-    # messages
-
-    def _send(self, process: VirtualProcess, action: act.Send) -> None:
-        message: Any = action.message
-        if isinstance(process, SyncerProcess):
-            if self.inputs:
-                self._flush([])
-            self._send_down(process, action, message)
-            return
-        nbytes = message.nbytes if type(message) is Fragment else CONTROL_BYTES
-        at = self.network.delivery_at(self.now, action.connection, TO_SYNCER, action.channel, nbytes)
-        if at >= 0:
-            self.at(at, self._deliver_up, (action.connection, message))
-        elif type(message) is Fragment:
-            self.arithmetic.release(message.handle)
-
-    def _send_down(self, process: SyncerProcess, action: act.Send, message: Any) -> None:
-        nbytes = CONTROL_BYTES
-        is_update = type(message) is Update
-        if is_update:
-            message.handle, nbytes = self.arithmetic.update(message.fragment, message.version)
-        at = self.network.delivery_at(self.now, action.connection, TO_LEARNER, action.channel, nbytes)
-        if at >= 0:
-            self.at(at, self._deliver_down, (action.connection, message))
-        elif is_update:
-            self.arithmetic.release(message.handle)
-        if is_update:
-            event = ev.Handed(action.connection, message.fragment, message.version)
-            connection = self.network.connections.get(action.connection)
-            free = connection.free_at[TO_LEARNER][action.channel] if connection is not None else 0
-            self.at(max(self.now, free), self._hand, (process, event))
-
-    def _hand(self, process: SyncerProcess, event: ev.Handed) -> None:
-        self.give(process, event)
-
-    def _deliver_up(self, connection: int, message: Any) -> None:
-        if type(message) is Fragment:
-            finite, fits, norm = self.arithmetic.looks(message.handle)
-            self.give(self.syncer, ev.Received(connection, message, finite, fits, norm))
-        else:
-            self.give(self.syncer, ev.Received(connection, message))
-
-    def _deliver_down(self, connection: int, message: Any) -> None:
-        link = self.network.connections[connection]
-        process = self.learners[link.learner]
-        if process.number == link.process_number and process.alive:
-            self.give(process, ev.Received(connection, message))
-        elif type(message) is Update:
-            self.arithmetic.release(message.handle)
+    def journal_inputs(self) -> None:
+        """The input that is being handled, if no record has taken it along."""
+        if self.inputs:
+            self.journal_records([])
 
     # the supervisor and the evaluator
 
@@ -454,16 +311,19 @@ class World:
         self.at(self.now + REPORT_NS, self._report, (self.supervisor,))
 
     def _report(self, foreign: ForeignProcess) -> None:
-        if self.syncer.alive and self.syncer.started and foreign.unsent:
-            records, foreign.unsent = foreign.unsent, []
-            self.give(self.syncer, ev.RecordsCame(foreign.process, records))
+        """Give the syncer what it has not journalled; its predecessor may have died with it."""
+        if not (self.syncer.alive and self.syncer.started):
+            return
+        known = self.syncer.machine.state.known_seq.get(foreign.process, 0)
+        foreign.unsent = [record for record in foreign.unsent if record.seq > known]
+        if foreign.unsent:
+            self.give(self.syncer, ev.RecordsCame(foreign.process, list(foreign.unsent)))
 
-    def _evaluate_when_due(self) -> None:
+    def evaluate_when_due(self) -> None:
         """At the start, every ``eval_every`` merges, and at the end."""
         state = self.syncer.machine.state
         every, merges = self.config.eval_every, state.merges
-        due = every and (merges % every == 0 or merges == self.config.rounds) and merges != self.evaluated_at
-        if not due:
+        if not every or merges == self.evaluated_at or (merges % every and merges != self.config.rounds):
             return
         loss = self.arithmetic.evaluate()
         if loss is None:

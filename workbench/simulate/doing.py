@@ -1,0 +1,105 @@
+"""What the virtual-time driver does for each action of a machine, and what it tells the machine afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.protocol import actions as act
+from workbench.protocol import events as ev
+from workbench.protocol.records import Kind, process_of
+from workbench.protocol.settings import SECOND
+from workbench.simulate import mailing
+from workbench.simulate.processes import LearnerProcess, SyncerProcess
+
+if TYPE_CHECKING:
+    from workbench.simulate.world import World
+
+COMMIT_NS = 100_000
+
+
+def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
+    """One action of the syncer; the input that led to it is journalled before anything leaves."""
+    kind = type(action)
+    if kind is act.Append:
+        world.journal_records(action.records)
+    elif kind is act.Send:
+        world.journal_inputs()
+        mailing.send_down(world, process, action)
+    elif kind is act.Merge:
+        world.at(world.now + int(world.config.virtual.merge_s * SECOND), _merged, (world, process, action))
+    elif kind is act.Commit:
+        world.at(world.now + COMMIT_NS, _committed, (world, process, action))
+    elif kind is act.Release:
+        world.arithmetic.release(action.handle)
+    elif kind is act.Finish:
+        world.finished = action.reason
+    elif kind is act.Fail:
+        world.failed = action.reason
+
+
+def _merged(world: World, process: SyncerProcess, order: act.Merge) -> None:
+    """The merge is computed when it is through, so that a killed syncer has not made it."""
+    if process.alive:
+        numbers = world.arithmetic.merge(order)
+        world.give(process, ev.MergeDone(order.round, order.fragment, *numbers))
+
+
+def _committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
+    if process.alive:
+        world.arithmetic.commit(order.fragment, order.version)
+        world.give(process, ev.CommitDone(order.round, order.fragment, order.version))
+        world.evaluate_when_due()
+
+
+def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
+    """One action of a learner."""
+    kind, learner = type(action), process.learner
+    if kind is act.Send:
+        mailing.send_up(world, action)
+    elif kind is act.StartStep:
+        _begin_step(world, process, action)
+    elif kind is act.Publish:
+        world.arithmetic.publish(learner, action.fragment)
+    elif kind is act.Capture:
+        _capture(world, process, action)
+    elif kind is act.Fold:
+        world.arithmetic.fold(learner, action)
+    elif kind is act.ForgetCapture:
+        world.arithmetic.forget(learner, action.fragment, action.step)
+    elif kind is act.Release:
+        world.arithmetic.release(action.handle)
+    elif kind is act.Adopt:
+        world.give(process, ev.Adopted(world.arithmetic.adopt(learner, action.source)))
+    elif kind is act.Connect:
+        mailing.connect(world, process)
+    elif kind is act.Leave:
+        process.alive = False
+        world.arithmetic.drop(learner)
+        world.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason="exit 0")
+
+
+def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> None:
+    whole = world.times.step_ns(process.learner, order.step)
+    process.injected_ns = int(whole * (process.slow - 1.0)) if process.slow > 1.0 else 0
+    process.step = order
+    process.step_start = world.now
+    process.step_end = world.now + whole + process.injected_ns
+    process.token += 1
+    world.at(process.step_end, step_ended, (world, process, process.token))
+
+
+def step_ended(world: World, process: LearnerProcess, token: int) -> None:
+    """An inner step is through, unless its process was killed or stopped meanwhile."""
+    if token != process.token or not process.alive or process.step is None:
+        return
+    numbers = world.arithmetic.step(process.learner, process.step)
+    process.step = None
+    world.give(process, ev.StepEnded(*numbers, process.step_start, process.injected_ns))
+
+
+def _capture(world: World, process: LearnerProcess, order: act.Capture) -> None:
+    poison = process.poison.pop(0) if process.poison else ""
+    if poison:
+        world.give(process, ev.FaultActed(poison, order.fragment, {"round": order.round}))
+    made = world.arithmetic.capture(process.learner, order.fragment, order.step, order.codec, poison)
+    world.give(process, ev.Captured(order.round, order.fragment, made.digest, made.nbytes, made.handle))

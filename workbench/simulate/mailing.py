@@ -1,0 +1,89 @@
+"""Messages of a virtual run: onto the network, off it again, and what becomes of payloads that are lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from workbench.protocol import actions as act
+from workbench.protocol import events as ev
+from workbench.protocol.messages import Fragment, Update
+from workbench.simulate.network import TO_LEARNER, TO_SYNCER
+from workbench.simulate.processes import LearnerProcess, SyncerProcess
+
+if TYPE_CHECKING:
+    from workbench.simulate.world import World
+
+CONTROL_BYTES = 256
+
+
+def send_up(world: World, action: act.Send) -> None:
+    """A learner's message to the syncer."""
+    message: Any = action.message
+    nbytes = message.nbytes if type(message) is Fragment else CONTROL_BYTES
+    at = world.network.delivery_at(world.now, action.connection, TO_SYNCER, action.channel, nbytes)
+    if at >= 0:
+        world.at(at, _arrive_up, (world, action.connection, message))
+    elif type(message) is Fragment:
+        world.arithmetic.release(message.handle)
+
+
+def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
+    """A syncer's message to a learner; of an UPDATE the transport says when it has taken it."""
+    message: Any = action.message
+    nbytes = CONTROL_BYTES
+    is_update = type(message) is Update
+    if is_update:
+        message.handle, nbytes = world.arithmetic.update(message.fragment, message.version)
+    at = world.network.delivery_at(world.now, action.connection, TO_LEARNER, action.channel, nbytes)
+    if at >= 0:
+        world.at(at, _arrive_down, (world, action.connection, message))
+    elif is_update:
+        world.arithmetic.release(message.handle)
+    if is_update:
+        event = ev.Handed(action.connection, message.fragment, message.version)
+        connection = world.network.connections.get(action.connection)
+        free = connection.free_at[TO_LEARNER][action.channel] if connection is not None else 0
+        world.at(max(world.now, free), world.give, (process, event))
+
+
+def _arrive_up(world: World, connection: int, message: Any) -> None:
+    if type(message) is not Fragment:
+        world.give(world.syncer, ev.Received(connection, message))
+    elif world.syncer.alive:
+        finite, fits, norm = world.arithmetic.looks(message.handle)
+        world.give(world.syncer, ev.Received(connection, message, finite, fits, norm))
+    else:
+        world.arithmetic.release(message.handle)
+
+
+def _arrive_down(world: World, connection: int, message: Any) -> None:
+    link = world.network.connections[connection]
+    process = world.learners[link.learner]
+    if process.number == link.process_number and process.alive:
+        world.give(process, ev.Received(connection, message))
+    elif type(message) is Update:
+        world.arithmetic.release(message.handle)
+
+
+def connect(world: World, process: LearnerProcess) -> None:
+    """Another connection, if the syncer is there and the link is not cut."""
+    world.network.close(process.machine.state.connection)
+    reachable = world.syncer.alive and world.syncer.started
+    if reachable and not any(world.network.is_cut(process.learner, d) for d in (TO_SYNCER, TO_LEARNER)):
+        number = world.network.open(process.learner, process.number).number
+        world.at(world.now + 2 * world.delay_ns(), _connected, (world, process, number))
+
+
+def _connected(world: World, process: LearnerProcess, number: int) -> None:
+    if world.network.connections[number].open:
+        world.give(process, ev.Connected(number))
+
+
+def release_what_died(world: World, process: SyncerProcess) -> None:
+    """Payloads that a killed syncer held, in its rounds or still at its door."""
+    for round_ in process.machine.state.rounds.values():
+        for contribution in round_.here.values():
+            world.arithmetic.release(contribution.handle)
+    for waiting in process.queue:
+        if isinstance(waiting, ev.Received) and isinstance(waiting.message, Fragment):
+            world.arithmetic.release(waiting.message.handle)
