@@ -186,9 +186,9 @@ class Watch:
     def _bases_rise(self, learner: int, number: int, state: Any) -> None:
         known = self.bases.get(learner)
         if known is None or known[0] != number or known[1] != state.base:
-            same = known is not None and known[0] == number
-            if same and any(new < old for new, old in zip(state.base, known[1], strict=True)):
-                broken("9: base falls", (learner, known[1], state.base))
+            before = known[1] if known is not None and known[0] == number else state.base
+            if any(new < old for new, old in zip(state.base, before, strict=True)):
+                broken("9: base falls", (learner, before, state.base))
             if any(base > version for base, version in zip(state.base, self.journal.committed, strict=True)):
                 broken("9: base above version", (learner, state.base, self.journal.committed))
             self.bases[learner] = (number, list(state.base))
