@@ -17,6 +17,7 @@ class Report:
     merges = 12
     merges_compared = 12
     final_digest = 0xABC
+    verdict = "as the replay judges"
 
     def __init__(self, first_difference: str | None) -> None:
         self.first_difference = first_difference
@@ -54,6 +55,7 @@ def test_a_bit_exact_replay_writes_the_weights_and_says_so(
     assert [path.name for path in tmp_path.iterdir()] == ["weights"]
     out = capsys.readouterr().out
     assert "0000000000000abc" in out
+    assert "as the replay judges" in out
     assert "first difference" not in out
 
 

@@ -26,7 +26,7 @@ class Difference(NamedTuple):
     place : str
         ``tape`` (records out of order or contradictory), ``start``, ``learner``, ``wire`` or ``merge``.
     what, recorded, computed : str
-        Which value, on the tape and here.
+        Which value, on the tape and here; both empty where ``what`` is a whole sentence.
     """
 
     event: int
@@ -45,11 +45,16 @@ class Difference(NamedTuple):
             f", {name} {value}" for name, value in (("round", self.round), ("fragment", self.fragment)) if value >= 0
         )
         begin = f"event {self.event}: {self.kind} of {self.process}{where}" if self.event >= 0 else "before any event"
-        return f"{begin}: {self.what} is {self.recorded} on the tape, {self.computed} here (place: {self.place})"
+        values = f" is {self.recorded} on the tape, {self.computed} here" if self.recorded or self.computed else ""
+        return f"{begin}: {self.what}{values} (place: {self.place})"
 
 
 class Impossible(Exception):
     """A step that cannot be executed as the tape has it; `Findings` holds the difference."""
+
+
+UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
+"""What executors raise for values that make no sense to them."""
 
 
 class Findings:
@@ -101,11 +106,17 @@ class Findings:
         self.note(_difference(step, process, place, what, repr(float(recorded)), repr(float(computed))))
         return False
 
-    def impossible(self, step: Step, process: int, place: str, what: str, recorded: Any, computed: Any) -> Impossible:
+    def contradiction(self, step: Step, process: int, place: str, what: str) -> None:
+        """Take note of something on the tape that cannot be so."""
+        self.note(_difference(step, process, place, what, "", ""))
+
+    def impossible(self, step: Step, process: int, place: str, why: object) -> Impossible:
         """Take note of a step that cannot be executed; to be raised."""
         self.largest = math.inf
-        self.note(_difference(step, process, place, what, str(recorded), str(computed)))
-        return Impossible(what)
+        if isinstance(why, KeyError | IndexError | TypeError):
+            why = f"{type(why).__name__}: {why}"
+        self.contradiction(step, process, place, f"cannot be executed: {why}")
+        return Impossible(str(why))
 
 
 def relative(a: float, b: float) -> float:

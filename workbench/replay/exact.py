@@ -114,8 +114,7 @@ class Replay:
         except Impossible:
             pass
         except Stuck as stuck:
-            missing = self.syncer.missing(stuck.step)
-            self.findings.impossible(stuck.step, stuck.process, "tape", "what it rests on", "used", missing)
+            self.findings.impossible(stuck.step, stuck.process, "tape", self.syncer.missing(stuck.step))
         if self.programs.broken is not None:
             b = self.programs.broken
             what = "number of the record"

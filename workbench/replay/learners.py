@@ -10,7 +10,7 @@ import numpy as np
 
 from workbench.config import RunConfig
 from workbench.protocol.records import learner_of
-from workbench.replay.differences import Findings
+from workbench.replay.differences import UNFIT, Findings, Impossible
 from workbench.replay.program import (
     ContributionAcknowledged,
     FragmentCaptured,
@@ -89,15 +89,18 @@ class ReplayedLearner:
             When it cannot be done as the tape has it.
         """
         if self._life is None and not isinstance(step, StateAdopted):
-            raise self._impossible(step, "the state that it starts from", "none", "one adopted before")
-        _DO[type(step)](self, step)
+            raise self._impossible(step, "no state was adopted before")
+        try:
+            _DO[type(step)](self, step)
+        except UNFIT as error:
+            raise self._impossible(step, error) from error
 
-    def _impossible(self, step: Step, what: str, recorded: Any, computed: Any) -> Exception:
-        return self.findings.impossible(step, self.process, PLACE, what, recorded, computed)
+    def _impossible(self, step: Step, why: object) -> Impossible:
+        return self.findings.impossible(step, self.process, PLACE, why)
 
     def _adopted(self, step: StateAdopted) -> None:
         if step.source != "initial":
-            raise self._impossible(step, "the source of the state", step.source, "'initial' alone can be replayed")
+            raise self._impossible(step, f"a state from {step.source!r}; expected 'initial'")
         self._life = LearnerArithmetic(self.config, self.learner, self.program, self.program.fragmentation)
         self._life.load(self.initial)
         self.rate_scale = 1.0
@@ -111,7 +114,9 @@ class ReplayedLearner:
         self.n = step.n
         done = self.executor.step(step.n, step.g, self.rate_scale, step.batch, step.accumulation)
         self.steps += 1
-        self.findings.values(step, self.process, PLACE, "tokens of the step", step.tokens, done.tokens)
+        recorded, computed = (step.tokens, step.batch, step.accumulation), done[1:]
+        for what, there, here in zip(("tokens", "batch", "accumulation"), recorded, computed, strict=True):
+            self.findings.values(step, self.process, PLACE, f"{what} of own step {step.n}", there, here)
         self.findings.numbers(step, self.process, PLACE, f"loss of own step {step.n}", step.loss, done.loss)
 
     def _folded(self, step: UpdateFolded) -> None:
@@ -121,10 +126,7 @@ class ReplayedLearner:
         self.findings.values(step, self.process, "tape", "version folded before", step.base_version, base)
         theta = self.syncer.take_theta(p, step.version)
         reference = step.reference if step.reference >= 0 else None
-        try:
-            self.executor.fold(p, theta, step.version, step.rule, step.alpha, reference)
-        except LookupError as error:
-            raise self._impossible(step, "the fold", f"{step.rule} from {step.reference}", error) from error
+        self.executor.fold(p, theta, step.version, step.rule, step.alpha, reference)
         for copy in self._copies[p]:
             if copy.decided:
                 self.executor.forget(p, copy.n)
@@ -136,17 +138,14 @@ class ReplayedLearner:
         kept = 0 if self.config.anchor == "current" else self.config.anchors_kept
         for copy in self._copies[step.fragment]:
             if copy.event < step.event and copy.base_version + kept < step.version:
-                what = f"acknowledgement of the copy captured after own step {copy.n}"
-                self.findings.values(step, self.process, "tape", what, "missing", "due before this fold")
+                what = f"nothing acknowledges the copy captured after own step {copy.n}, which this fold makes useless"
+                self.findings.contradiction(step, self.process, "tape", what)
 
     def _captured(self, step: FragmentCaptured) -> None:
         p, base = step.fragment, self.executor.base_versions[step.fragment]
         self.findings.values(step, self.process, "tape", "base version of the copy", step.base_version, base)
         self.executor.publish_fragment(p)
-        try:
-            made = self.executor.capture(p, step.n, step.codec, POISONS[step.poison] if step.poison else None)
-        except (LookupError, ValueError) as error:
-            raise self._impossible(step, "the copy", f"own step {step.n}, codec {step.codec}", error) from error
+        made = self.executor.capture(p, step.n, step.codec, POISONS[step.poison] if step.poison else None)
         self.captures += 1
         self._copies[p].append(_Copy(step.round, step.n, step.base_version, step.event))
         same = self.findings.digests(step, self.process, PLACE, "digest of the payload", step.digest, made.digest)
@@ -156,9 +155,8 @@ class ReplayedLearner:
         waiting = [copy for copy in self._copies[step.fragment] if not copy.decided]
         found = next((copy for copy in waiting if (copy.round, copy.n) == (step.round, step.n)), None)
         if found is None:
-            known = [f"round {copy.round} after own step {copy.n}" for copy in waiting]
-            recorded = f"round {step.round} after own step {step.n}"
-            self.findings.values(step, self.process, "tape", "the copy acknowledged", recorded, known)
+            what = f"acknowledges a copy for round {step.round} after own step {step.n}, but none waits"
+            self.findings.contradiction(step, self.process, "tape", what)
             return
         found.decided = True
         taken = self.syncer.took(self.learner, step.fragment, step.n, step.version, found.base_version)

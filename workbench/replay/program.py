@@ -206,7 +206,7 @@ def _merged(record: Record, event: int) -> Merged:
             f"event {event}, merged by {label_of(record.process)}, lists contributions of different lengths; "
             "expected one entry for each learner in every list"
         ) from error
-    return Merged(event, *plain, contributions)
+    return Merged._make([event, *plain, contributions])
 
 
 def _arranged(steps: dict[int, list[Step]]) -> dict[int, list[Step]]:

@@ -14,7 +14,7 @@ from workbench.algorithms.syncer_arithmetic import MergeInfo, MergeSettings, Syn
 from workbench.algorithms.weights import WEIGHTS
 from workbench.config import RunConfig
 from workbench.protocol.records import SYNCER, label_of, process_of
-from workbench.replay.differences import Findings
+from workbench.replay.differences import UNFIT, Findings
 from workbench.replay.program import (
     Contribution,
     ContributionAcknowledged,
@@ -94,9 +94,11 @@ class ReplayedSyncer:
         if isinstance(step, Merged):
             lacking = [c for c in step.contributions if _key(step, c) not in self._payloads]
             names = ", ".join(f"{label_of(process_of(c.learner))} after own step {c.n}" for c in lacking)
-            return f"no copy captured for round {step.round} by {names}"
-        newest = dict(enumerate(self.versions)).get(getattr(step, "fragment", -1), "none")
-        return f"newest merged version {newest}"
+            return f"nothing was captured for round {step.round} by {names}"
+        fragment, version = getattr(step, "fragment", -1), getattr(step, "version", -1)
+        if not 0 <= fragment < len(self.versions):
+            return f"there are {len(self.versions)} fragments"
+        return f"version {version} was not merged, the newest is {self.versions[fragment]}"
 
     def captured(self, learner: int, step: FragmentCaptured, payload: Any, same: bool) -> None:
         """Take a contribution, if some merge will use it."""
@@ -122,15 +124,18 @@ class ReplayedSyncer:
         Impossible
             When the merge cannot be made as the tape has it.
         """
+        try:
+            self._execute(step)
+        except UNFIT as error:
+            raise self.findings.impossible(step, SYNCER, "merge", error) from error
+
+    def _execute(self, step: Merged) -> None:
         p = step.fragment
         if step.version != self.versions[p] + 1:
-            raise self.findings.impossible(step, SYNCER, "tape", "the version", step.version, self.versions[p] + 1)
-        values = [self._decoded(step, contribution) for contribution in step.contributions]
-        try:
-            info = self._merge(step, values)
-            self.arithmetic.commit(p, step.version)
-        except (LookupError, ValueError) as error:
-            raise self.findings.impossible(step, SYNCER, "merge", "the merge", "made", error) from error
+            why = f"version {step.version} cannot follow version {self.versions[p]}"
+            raise self.findings.impossible(step, SYNCER, "tape", why)
+        info = self._merge(step, [self._decoded(step, contribution) for contribution in step.contributions])
+        self.arithmetic.commit(p, step.version)
         self.findings.numbers(step, SYNCER, "merge", "norm of the outer gradient", step.norm, info.norm)
         self.findings.digests(step, SYNCER, "merge", "digest of the merged fragment", step.digest, info.digest)
         self.findings.digests(step, SYNCER, "merge", "digest of the outer state", step.outer_digest, info.outer_digest)
@@ -168,16 +173,11 @@ class ReplayedSyncer:
 
     def _decoded(self, step: Merged, contribution: Contribution) -> np.ndarray:
         """Parameters of a contribution as the syncer decodes them, compared with what the tape says of them."""
-        sent = self._payloads[_key(step, contribution)]
         found: list[tuple[_Payload, np.ndarray, int]] = []
-        for payload in sent:
-            try:
-                values = self.arithmetic.decode(
-                    step.fragment, payload.payload, payload.step.codec, payload.step.base_version
-                )
-            except (LookupError, ValueError) as error:
-                raise self.findings.impossible(step, SYNCER, "wire", "the contribution", "decoded", error) from error
-            found.append((payload, values, digest(values)))
+        for sent in self._payloads[_key(step, contribution)]:
+            capture = sent.step
+            values = self.arithmetic.decode(step.fragment, sent.payload, capture.codec, capture.base_version)
+            found.append((sent, values, digest(values)))
         # a copy may have been sent twice for one round, once with a fault on it
         used = next((entry for entry in found if entry[2] == contribution.digest), found[0])
         self._compare(step, contribution, used[0], used[2])

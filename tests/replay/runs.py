@@ -1,0 +1,118 @@
+"""Small runs with real gradients in virtual time, kept in memory, with faults and live changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import xarray as xr
+
+from workbench.algorithms.schedule import offsets
+from workbench.config import DataConfig, InnerConfig, ModelConfig, RunConfig
+from workbench.datasets import open_text
+from workbench.protocol.records import Record
+from workbench.replay.exact import Replay
+from workbench.replay.program import read_programs
+from workbench.replay.report import ReplayReport
+from workbench.simulate.faults import Fault, FaultPlan
+from workbench.simulate.numbers import Numbers
+from workbench.simulate.training_run import run_header
+from workbench.simulate.world import World
+from workbench.tape import Input, JournalWriter, Recorder, open_tape
+from workbench.training.program import TrainingProgram
+
+SECOND = 10**9
+SMALL = ModelConfig(layers=1, width=16, heads=2, kv_heads=1, mlp=32, context=16)
+
+FAULTS = (
+    Fault("nan", int(0.8 * SECOND), learner=0, count=2),
+    Fault("kill", SECOND, learner=1, for_ns=SECOND // 2),
+    Fault("slow", SECOND, learner=0, for_ns=SECOND, factor=2.0),
+    Fault("stall", int(1.3 * SECOND), learner=2, for_ns=SECOND // 2),
+    Fault("kill_syncer", int(1.7 * SECOND), for_ns=SECOND // 3),
+    Fault("cut", int(2.2 * SECOND), learner=0, for_ns=SECOND // 2),
+    Fault("stall_syncer", int(2.5 * SECOND), for_ns=SECOND),
+)
+"""One of each kind that concerns a process, a link or numbers, in the first three seconds."""
+
+Changes = Sequence[tuple[float, dict[str, Any]]]
+"""(time [s], live settings)."""
+
+
+class Live(NamedTuple):
+    """A run that went to its end."""
+
+    config: RunConfig
+    program: TrainingProgram
+    plan: FaultPlan
+    log: list[tuple[list[Input], list[Record]]]
+    digest: int
+
+    @property
+    def records(self) -> list[Record]:
+        """In journal order."""
+        return [record for _, records in self.log for record in records]
+
+    @property
+    def inputs(self) -> list[Input]:
+        """Of the syncer's machine."""
+        return [item for inputs, _ in self.log for item in inputs]
+
+
+def config_of(text: Path, **keys: Any) -> RunConfig:
+    """A small configuration on the given text."""
+    base: dict[str, Any] = {
+        "learners": 3,
+        "rounds": 24,
+        "period": 4,
+        "fragments": 4,
+        "eval_every": 0,
+        "eval_batches": 2,
+        "model": SMALL,
+        "data": DataConfig(source="path", path=str(text)),
+        "inner": InnerConfig(batch=2, warmup=5, rate=1e-2),
+    }
+    return RunConfig(**{**base, **keys})
+
+
+def live(config: RunConfig, faults: Sequence[Fault] = (), changes: Changes = ()) -> Live:
+    """Train to the end; the journal stays in memory, as it would be read from a file."""
+    program = TrainingProgram(config, open_text(config.data))
+    numbers, plan = Numbers(config, program), FaultPlan(tuple(faults))
+    log: list[tuple[list[Input], list[Record]]] = []
+
+    def journal(inputs: list[tuple[int, int, int, bytes]], records: list[Record]) -> None:
+        log.append(([Input(*item) for item in inputs], _decoded(_encoded(records))))
+
+    due = offsets(config.fragments, config.period)
+    world = World(config, due, numbers, plan, journal=journal, sizes=program.fragmentation.sizes)
+    for at_s, values in changes:
+        world.at(int(at_s * SECOND), world.ask, (dict(values), "test"))
+    world.run(until_ns=600 * SECOND)
+    assert world.finished == "rounds", (world.finished, world.failed, world.now)
+    return Live(config, program, plan, log, numbers.digest())
+
+
+_encoded = msgspec.msgpack.Encoder().encode
+_decoded = msgspec.msgpack.Decoder(list[Record]).decode
+
+
+def replayed(run: Live, order: str | int = "journal", records: list[Record] | None = None) -> ReplayReport:
+    """Replay a run from its records."""
+    done = Replay(run.config, run.program, read_programs(run.records if records is None else records))
+    done.run(order)
+    return done.report()
+
+
+def tape_of(run: Live, folder: Path) -> xr.DataTree:
+    """The tape of a run, from a journal in ``folder``."""
+    folder.mkdir()
+    header = run_header(run.config, run.program.text, run.program, run.plan)
+    with JournalWriter(folder / "journal", header) as journal:
+        for inputs, records in run.log:
+            journal.append([*inputs, *records])
+    with Recorder(folder):
+        pass
+    return open_tape(folder)

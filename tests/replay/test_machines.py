@@ -1,0 +1,83 @@
+"""The syncer's machine, run again on what it was told, makes its journal once more."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.replay.runs import FAULTS, Live, config_of, live, tape_of
+from tests.replay.tapes import with_attribute
+from workbench.protocol.records import SYNCER, Kind, Record
+from workbench.replay.machines import Rerun, rerun_machines
+from workbench.tape import Input, TapeError
+
+OTHER: dict[str, Any] = {"reason": "mean", "clock": (1,), "cause": (1, 1), "detail": {}}
+
+
+@pytest.fixture(scope="module")
+def run(text_path: Path) -> Live:
+    return live(config_of(text_path, seed=5, quorum=2), FAULTS, [(0.9, {"quorum": 1}), (1.1, {"rounds": 3})])
+
+
+def rerun(run: Live, records: list[Record] | None = None, inputs: list[Input] | None = None, **more: Any) -> Any:
+    return Rerun(run.config, records or run.records, **more).run(run.inputs if inputs is None else inputs)
+
+
+def test_the_machine_makes_the_same_journal_again_from_the_tape(run: Live, tmp_path: Path) -> None:
+    tape = tape_of(run, tmp_path / "run")
+    report = rerun_machines(tape)
+    assert report.equal, report.first_difference
+    assert (report.records, report.compared, report.inputs, report.lives) == (
+        len(run.records), len(run.records), len(run.inputs), 2,
+    )  # fmt: skip
+    assert rerun_machines(tmp_path / "run") == report
+    kinds = {Kind(record.kind) for record in run.records}
+    assert kinds >= {Kind.ROUND_RESTARTED, Kind.SELF_STOPPED, Kind.LEARNER_LOST, Kind.SETTING_CHANGED}
+    assert kinds >= {Kind.SETTING_REFUSED, Kind.FRAGMENT_DROPPED}
+    with pytest.raises(TapeError, match="holds no configuration"):
+        rerun_machines(with_attribute(tape, "config", ""))
+
+
+@pytest.mark.parametrize("column", [name for name in Record.__struct_fields__ if name not in ("kind", "process")])
+def test_every_column_of_a_syncers_record_is_compared(run: Live, column: str) -> None:
+    at = next(i for i, r in enumerate(run.records) if r.kind == Kind.MERGED and i > len(run.records) // 2)
+    records = run.records
+    other = OTHER[column] if column in OTHER else getattr(records[at], column) + 1
+    records[at] = msgspec.structs.replace(records[at], **{column: other})
+    report = rerun(run, records)
+    assert not report.equal
+    assert report.compared == at
+    assert report.first_difference.startswith(f"event {at}: merged of syncer, round ")
+    assert f": {column} is " in report.first_difference
+
+
+def test_a_lost_input_is_noticed(run: Live) -> None:
+    for at in range(len(run.inputs) // 2, len(run.inputs) // 2 + 40, 8):
+        inputs = run.inputs[:at] + run.inputs[at + 1 :]
+        report = rerun(run, inputs=inputs)
+        if not report.equal:
+            return
+    pytest.fail("five inputs in a row may be left out")
+
+
+def test_records_beyond_the_tape_count_only_if_it_is_closed(run: Live) -> None:
+    cut = len(run.records) // 2
+    assert rerun(run, run.records[:cut], closed=False).equal
+    report = rerun(run, run.records[:cut])
+    assert not report.equal
+    assert "after the last event of the tape" in report.first_difference
+
+
+def test_inputs_that_end_early_are_noticed(run: Live) -> None:
+    report = rerun(run, inputs=run.inputs[:-20])
+    assert not report.equal
+    assert "the machine makes no further record" in report.first_difference
+
+
+def test_inputs_of_another_version_are_refused(run: Live) -> None:
+    odd = Input(SYNCER, 1, 0, msgspec.msgpack.encode({"type": "unheard_of"}))
+    with pytest.raises(TapeError, match="input 0 of syncer is none of this version"):
+        rerun(run, inputs=[odd])
