@@ -221,8 +221,8 @@ class Talk:
         """Let time pass: wake the machine when it wants, and let the puppets that are alive send heartbeats."""
         end, next_beat = self.now + int(seconds * SECOND), self.now
         while True:
-            due = min(self.machine.wake_at, next_beat + self.state.fixed.heartbeat_ns if alive else end)
-            if due > end:
+            due = min(self.machine.wake_at, next_beat + self.state.fixed.heartbeat_ns if alive else 2**63)
+            if due > end or self.state.finished:
                 break
             self.now = max(due, self.now)
             if alive and self.now >= next_beat + self.state.fixed.heartbeat_ns:
