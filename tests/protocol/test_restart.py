@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.protocol.driving import MS, SECOND, Talk, begun, book_of, fixed_of
@@ -15,7 +17,7 @@ from workbench.protocol.syncer_state import NEVER
 T = 2
 
 
-def merged_once(**keys: object) -> Talk:
+def merged_once(**keys: Any) -> Talk:
     talk = begun(**keys)
     talk.step(0, MS, g=2)
     talk.answer(0, T)

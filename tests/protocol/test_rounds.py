@@ -159,7 +159,7 @@ def test_the_rest_is_left_to_the_pull_limit_when_k_are_here() -> None:
 
 
 def test_a_pull_that_nobody_answers_while_the_quorum_lacks_it_ends_the_connection() -> None:
-    """After max(2 heartbeat limits, 8 x its pull average) the learner is lost, and joins again as another incarnation."""
+    """After max(2 heartbeat limits, 8 x its pull average) it is lost, and joins again as another incarnation."""
     talk = begun(learners=2, quorum=2)
     talk.step(0, MS, g=2)
     talk.step(1, MS, g=2)

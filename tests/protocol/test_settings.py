@@ -15,7 +15,7 @@ from workbench.protocol.records import Kind
 from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
 
 T = 2
-CLASSES = {
+CLASSES: dict[str, dict[str, Any]] = {
     "policy": {
         "quorum": 2, "eligibility": "paced", "grace": "all", "grace_s": 1.0, "grace_gamma": 0.1,
         "grace_cap_steps": 2.0, "pull_limit_min_s": 0.5, "guard_nonfinite": False,
