@@ -144,7 +144,7 @@ def test_healed_is_every_base_and_a_step_made() -> None:
     assert min(alone.state.base) == 0
     assert not alone.of(msg.Metadata)[-1].healed, "folded after this step"
     alone.step()
-    assert alone.state.healed and alone.of(msg.Metadata)[-1].healed
+    assert alone.of(msg.Metadata)[-1].healed
 
 
 def test_a_learner_never_waits_for_the_network() -> None:
