@@ -208,6 +208,8 @@ def test_bad_numbers_are_asked_to_be_folded_anew_and_never_pulled_in_this_round_
     talk.answer(0, T, finite=False)
     assert dropped(talk) == [(0, "nonfinite")] and talk.round(T).guarded == [0]
     assert talk.to(0, msg.Update)[-1].anew == 1
+    talk.pass_time(0.3, alive=(0, 1))
+    assert talk.state_of(T) == "READY"
     talk.fold(0, anew=1)
     talk.step(0, MS, g=3)
     assert len(talk.to(0, msg.Pull)) == 1

@@ -174,8 +174,25 @@ def test_a_pull_that_nobody_answers_while_the_quorum_lacks_it_ends_the_connectio
     talk.puppets[1].incarnation = 2
     talk.step(1, MS, g=3)
     assert len(talk.to(1, msg.Pull)) == 2
+    assert talk.member(1).unanswered == 1
     talk.answer(1, T)
-    assert talk.state_of(T) == "MERGING"
+    assert talk.state_of(T) == "MERGING" and talk.member(1).unanswered == 0
+
+
+def test_the_patience_doubles_until_an_answer_comes() -> None:
+    """A fragment that takes longer than the limit was asked for again for ever, and never used."""
+    talk = begun(learners=2, quorum=2)
+    talk.step(0, MS, g=2)
+    talk.step(1, MS, g=2)
+    talk.answer(0, T)
+    for waited in (4, 8, 16):
+        at = talk.now
+        talk.pass_time(waited + 1.1, alive=(0, 1))
+        lost = talk.of(Kind.LEARNER_LOST)[-1]
+        assert waited <= (lost.time_ns - at) / SECOND < waited + 1
+        talk.puppets[1].incarnation += 1
+        talk.step(1, MS)
+    assert [r.reason for r in talk.of(Kind.LEARNER_LOST)] == ["unanswered"] * 3
 
 
 def test_a_lost_pull_is_found_though_grace_began_again_meanwhile() -> None:
@@ -320,6 +337,26 @@ def test_a_merge_that_is_not_finite_closes_the_round_without_a_version() -> None
     talk.merged(finite=False)
     assert [r.reason for r in talk.of(Kind.ROUND_SKIPPED)] == ["nonfinite"]
     assert talk.state.versions == [0] and not [o for o in talk.orders if isinstance(o, Commit)]
+
+
+def test_a_pull_names_incarnation_base_and_codec() -> None:
+    talk = begun()
+    talk.join(0)
+    talk.step(0, MS, g=2)
+    (pull,) = talk.to(0, msg.Pull)
+    assert (pull.incarnation, pull.round, pull.fragment, pull.base_version, pull.codec) == (2, T, 0, 0, "f32")
+    (sent,) = talk.of(Kind.PULL_SENT)
+    assert (learner_of(sent.peer), sent.round, sent.fragment, sent.base_version) == (0, T, 0, 0)
+    assert pull.origin == sent.seq, "recorded before it is sent"
+
+
+def test_the_base_of_a_pull_is_that_of_the_latest_metadata() -> None:
+    talk = begun(anchor="base")
+    talk.state.versions[0] = 1
+    talk.step(0, MS, g=2)
+    assert [p.base_version for p in talk.to(0, msg.Pull)] == [0]
+    talk.answer(0, T)
+    assert next(o for o in talk.orders if isinstance(o, Merge)).base_versions == [0]
 
 
 def test_the_pull_limit_is_read_from_all_pulled_and_counted_from_the_end_of_grace() -> None:

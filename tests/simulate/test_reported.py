@@ -195,3 +195,12 @@ def test_a4_steps_of_5_ms_keep_their_period(eligibility: str) -> None:
     periods = [r.steps for r in of_kind(world, Kind.UPDATE_FOLDED) if r.base_version >= 1]
     assert len(periods) > 500 and median(periods) >= 20 and median(periods) <= 26
     assert world.now < 10 * SECOND and MS == 10**6
+
+
+def test_a_link_that_is_slow_is_not_a_link_that_is_broken() -> None:
+    """A fragment takes 5 s, longer than two heartbeat limits, and both learners are needed."""
+    virtual = {"step_s": 2.0, "bandwidth": 800.0, "jitter": 0.05}
+    config = config_of(virtual, learners=2, quorum=2, period=4, fragments=2, overlap=1, rounds=6)
+    world = finished(world_of(config), limit_s=300.0)
+    assert contributors(world) == [[0, 1]] * 6
+    assert 1 <= [reason for _, reason in losses(world)].count("unanswered") <= 4, "then the limit is long enough"

@@ -136,8 +136,8 @@ class Member(msgspec.Struct):
         Moving averages of PULL to answer, and of hand-over to the METADATA that shows the version [ns]; -1 for none.
     known_seq, last_step, joined_seq, asked_again_at : int
         Last record and last own step in the journal; record of its joining; when missing records were asked for.
-    asked : dict of round to time
-        PULLs without an answer, of this incarnation.
+    asked, unanswered : dict of round to time, int
+        PULLs without an answer, of this incarnation; times in a row that it was lost because none came.
     pending, in_hand, sent : dict, int, dict
         Versions that wait by fragment; the fragment that the transport holds; what it has taken and nobody has shown.
     rounds_missed, missed_why : int, dict
@@ -172,6 +172,7 @@ class Member(msgspec.Struct):
     asked_again_at: int = NEVER
     last_step: int = 0
     asked: dict[int, int] = {}
+    unanswered: int = 0
     pending: dict[int, int] = {}
     in_hand: int = UNSET
     sent: dict[int, Sent] = {}
