@@ -196,6 +196,7 @@ def test_paced_wants_metadata_newer_than_the_last_merge_of_the_fragment() -> Non
     talk.answer(0, T)
     talk.answer(1, T)
     talk.finish_round()
+    assert talk.state.merged_at == [talk.now]
     talk.fold(0)
     talk.fold(1)
     talk.step(1, MS, g=3)

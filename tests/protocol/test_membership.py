@@ -121,6 +121,24 @@ def test_what_a_zombie_still_sends_is_refused_whole_its_records_too() -> None:
     assert [(r.kind, r.reason, r.cause) for r in talk.records[before:]] == [
         (Kind.FRAGMENT_DROPPED, "incarnation", None)
     ]
+    talk.give(ev.Received(zombie.connection, zombie.fragment(T, origin=1)))
+    assert talk.records[-1].cause is None, "its numbers are those of other records by now"
+
+
+def test_a_message_of_another_connection_is_refused_whatever_its_incarnation() -> None:
+    talk = begun()
+    puppet = talk.puppets[0]
+    before = len(talk.records)
+    puppet.count_step()
+    talk.give(ev.Received(77, puppet.metadata()))
+    assert len(talk.records) == before and talk.member(0).n == puppet.n - 1
+
+
+def test_what_still_comes_from_a_closed_connection_brings_nobody_back() -> None:
+    talk = begun()
+    talk.give(ev.Disconnected(talk.puppets[0].connection))
+    talk.says(0, talk.puppets[0].heartbeat())
+    assert not talk.member(0).connected, "an answer would reach nobody"
 
 
 def test_gone_is_the_first_of_exit_socket_and_silence() -> None:
@@ -256,6 +274,8 @@ def test_a_learner_whose_heart_beats_but_that_makes_no_step_is_stalled_and_out_o
     talk.pass_time(0.2, alive=(0, 1))
     (stalled,) = talk.of(Kind.LEARNER_STALLED)
     assert learner_of(stalled.peer) == 0 and stalled.value == pytest.approx(3.0, abs=0.01)
+    talk.pass_time(1.0, alive=(0, 1))
+    assert len(talk.of(Kind.LEARNER_STALLED)) == 1, "said once"
     talk.step(1, g=2)
     assert talk.state_of(T) == "READY" and not talk.of(Kind.QUORUM_REACHED), "it is ready no more"
     talk.step(0, g=2)

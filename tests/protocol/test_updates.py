@@ -8,6 +8,7 @@ from tests.protocol.driving import MS, SECOND, Talk, begun
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
 from workbench.protocol.records import Kind
+from workbench.protocol.syncer_state import Sent
 
 T = 2
 
@@ -60,6 +61,16 @@ def test_the_send_average_is_from_the_hand_over_to_the_metadata_that_shows_the_v
     talk.heal(0, 200 * MS)
     assert talk.member(0).send_ema == 300 * MS
     assert not talk.member(0).sent
+
+
+def test_an_older_version_under_way_is_no_reason() -> None:
+    talk = begun()
+    talk.state.versions[0] = 1
+    talk.member(0).sent[0] = Sent(0, talk.now)
+    talk.member(0).send_ema = 9.0 * SECOND
+    talk.puppets[0].base = [-1]
+    talk.step(0, MS)
+    assert updates_to(talk, 0)[-1] == (0, 1)
 
 
 def test_another_connection_has_nothing_on_its_way() -> None:
