@@ -96,6 +96,9 @@ def test_waiting_is_idle_time_and_ends_with_the_update_folded() -> None:
     assert len(alone.did(StartStep)) == steps + 1 and alone.state.base == [2]
     alone.step()
     assert alone.records(Kind.STEP_ENDED)[-1].detail["waited_ns"] == 3 * STEP_NS
+    alone.hears(alone.beat(closed_below=9))
+    alone.step()
+    assert alone.records(Kind.STEP_ENDED)[-1].detail["waited_ns"] == 0, "counted once"
 
 
 def test_waiting_ends_with_a_notice() -> None:

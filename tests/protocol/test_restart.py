@@ -213,6 +213,30 @@ def test_bad_numbers_are_still_to_be_folded_anew() -> None:
     assert [u.anew for u in talk.to(0, msg.Update)] == [1]
 
 
+def test_another_process_has_nothing_to_fold_anew() -> None:
+    before = begun()
+    before.step(0, MS, g=2)
+    before.answer(0, T, finite=False)
+    before.join(0, number=2)
+    assert before.member(0).anew == [0] == before.restarted().member(0).anew
+
+
+def test_fresh_outer_state_is_made_once_over_a_restart_too() -> None:
+    before = begun()
+    before.give(ev.SettingsAsked({"outer": "sgd"}, "page"))
+    fresh = []
+    for t in (2, 4):
+        before.step(0, MS, g=t)
+        before.answer(0, t)
+        fresh.append(before.merged().fresh_outer)
+        before.committed()
+        before.fold(0)
+    assert fresh == [False, True], "the first round was opened before the change"
+    talk = before.restarted()
+    assert talk.state.outer_revision == before.state.outer_revision == [1]
+    assert not talk.round(6).fresh_outer
+
+
 def test_a_lost_quorum_is_said_again_only_if_it_was_not_lost_before() -> None:
     before = begun(quorum=2)
     talk = before.restarted()
