@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.protocol.driving import MS, SECOND, Talk, begun, book_of, fixed_of
+from tests.protocol.driving import MS, Talk, begun, book_of, fixed_of
 from workbench.protocol import admission, restart
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
@@ -288,18 +288,3 @@ def test_a_run_that_has_ended_stays_ended() -> None:
         before.says(m, before.puppets[m].metadata(leaving=True))
     found = restart.restore(fixed_of(before.config), book_of(before.config), before.records)
     assert found.state.finished
-
-
-def test_a_syncer_that_dies_again_and_again_is_one_run() -> None:
-    talk = merged_once()
-    for life in range(2, 6):
-        talk = talk.restarted()
-        assert talk.state.incarnation == life
-        rejoin(talk, 0, 1)
-        assert talk.member(0).incarnation == life
-    talk.fold(0)
-    talk.step(0, MS, g=4)
-    talk.answer(0, 4)
-    talk.finish_round()
-    assert [r.version for r in talk.of(Kind.MERGED)] == [1, 2]
-    assert talk.now < SECOND

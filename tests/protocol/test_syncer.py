@@ -110,3 +110,22 @@ def test_members_and_rounds_are_looked_at_in_order() -> None:
         talk.heal(m)
     talk.step(3, MS, g=2)
     assert talk.of(Kind.GRACE_ENDED)[0].detail["admitted"] == [3]
+
+
+def test_a_syncer_that_dies_again_and_again_is_one_run() -> None:
+    talk = begun()
+    talk.step(0, MS, g=2)
+    talk.answer(0, T)
+    talk.finish_round()
+    for life in range(2, 6):
+        talk = talk.restarted()
+        assert talk.state.incarnation == life
+        talk.join(0)
+        talk.join(1)
+        assert talk.member(0).incarnation == life
+    talk.fold(0)
+    talk.step(0, MS, g=4)
+    talk.answer(0, 4)
+    talk.finish_round()
+    assert [r.version for r in talk.of(Kind.MERGED)] == [1, 2]
+    assert talk.now < SECOND
