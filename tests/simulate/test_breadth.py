@@ -89,6 +89,13 @@ BUGS: dict[str, tuple[Root, ModuleType, str, str, str]] = {
         "        state.rounds.pop(record.round, None)\n",
         "6: commit without its record in the journal",
     ),
+    "a restart counts a learner that exited before it had joined": (
+        JOINING,
+        restart,
+        "    elif kind == Kind.PROCESS_ENDED and learner_of(record.peer) in state.members:\n",
+        "    elif kind == Kind.PROCESS_ENDED and record.peer >= FIRST_LEARNER:\n",
+        "6: members and the journal",
+    ),
     "a waiting learner that sends no METADATA": (
         LOCK_STEP,
         learner,
