@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -41,3 +43,16 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(capsys: pytest.Captu
     captured = capsys.readouterr()
     assert captured.err == "merges 100/100 x\n"
     assert captured.out == ""
+
+
+def test_a_terminal_without_block_characters_shows_plain_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
+    output.console().print("5.6 → 1.6 █▁▏ 語")
+    sys.stdout.flush()
+    assert raw.getvalue() == b"5.6 > 1.6 #.# ?\n"
+
+
+def test_what_is_cut_is_said() -> None:
+    assert output.some([1, 2, 3], 3) == ([1, 2, 3], "")
+    assert output.some(list(range(1003)), 2) == ([0, 1], "not shown: 1,001 more (--json has all)")

@@ -5,6 +5,8 @@ Results go to stdout, progress to stderr, so that ``--json`` leaves nothing but 
 
 from __future__ import annotations
 
+import codecs
+import io
 import json
 import math
 import sys
@@ -21,18 +23,35 @@ from rich.text import Text
 PLAIN_EVERY_S = 5.0
 """Seconds between two lines of progress where no terminal can redraw one."""
 
+PLAIN = {
+    **dict(zip("▁▂▃▄▅▆▇█", ".:-=+*%#", strict=True)), **dict.fromkeys("▏▎▍▌▋▊▉", "#"),
+    "·": ".", "┤": "|", "└": "+", "─": "-", "→": ">", "µ": "u", "…": ".",
+}  # fmt: skip
+"""What stands for block characters and signs on a terminal that lacks them."""
+
 Report = Callable[[int, int, str], None]
 """Takes (done, total, remark)."""
 
 
 def console() -> Console:
-    """Return a console on the present stdout."""
+    """Return a console on the present stdout; what its encoding lacks is shown in plain characters."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("plain", in_plain_characters)
+        sys.stdout.reconfigure(errors="plain")
     return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+
+
+def in_plain_characters(error: UnicodeError) -> tuple[str, int]:
+    """Stand in for what an encoding lacks: a handler of errors as `codecs.register_error` takes it."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(PLAIN.get(letter, "?") for letter in error.object[error.start : error.end]), error.end
 
 
 def print_json(data: Any) -> None:
     """Print standard JSON: numpy values as numbers and lists, what is not finite as null."""
-    print(json.dumps(_plain(data), indent=2, ensure_ascii=False, allow_nan=False))
+    unicode = "utf" in (sys.stdout.encoding or "").lower()
+    print(json.dumps(_plain(data), indent=2, ensure_ascii=not unicode, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
