@@ -93,6 +93,7 @@ def _connected(core: LearnerCore, event: Connected) -> None:
     state = core.state
     state.connection = event.connection
     state.welcomed = False
+    _take_early(core)
     state.last_heard = core.now
     state.join_again_at = core.now + JOIN_AGAIN_NS
     core.send_join()
@@ -150,12 +151,33 @@ def _received(core: LearnerCore, event: Received) -> None:
         boundary.leave(core, message.reason)
         return
     if not state.welcomed or message.incarnation != state.incarnation:
-        _let_go(core, message)
+        _of_another_life(core, message)
         return
     _note(core, message)
     _MESSAGES[type(message)](core, message)
     if state.waiting_since != UNSET and not state.left:
         boundary.finish(core)
+
+
+def _of_another_life(core: LearnerCore, message: SyncerMessage) -> None:
+    """Let it go; but an UPDATE of the next incarnation has overtaken its WELCOME on the other channel and waits."""
+    if not isinstance(message, Update) or message.incarnation <= core.state.incarnation:
+        _let_go(core, message)
+        return
+    early = core.state.early
+    if message.fragment in early:
+        _let_go(core, early.pop(message.fragment))
+    early[message.fragment] = message
+
+
+def _take_early(core: LearnerCore) -> None:
+    """Updates that came before the WELCOME of their incarnation."""
+    early, core.state.early = core.state.early, {}
+    for message in early.values():
+        if core.state.welcomed and message.incarnation == core.state.incarnation:
+            folding.update_came(core, message)
+        else:
+            _let_go(core, message)
 
 
 def _let_go(core: LearnerCore, message: SyncerMessage) -> None:
@@ -193,6 +215,7 @@ def _welcomed(core: LearnerCore, message: Welcome) -> None:
     if message.revision != state.revision:
         state.asked = msgspec.convert(message.settings, LearnerSettings)
         state.asked_revision = message.revision
+    _take_early(core)
     if not state.has_state:
         boundary.begin_life(core, message)
         return

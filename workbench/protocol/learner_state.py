@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from workbench.protocol.messages import Update
 from workbench.protocol.records import Record
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 
@@ -91,6 +92,7 @@ class LearnerState(msgspec.Struct):
     waited_ns: int = 0
     total_tokens: int = 0
     inbox: dict[int, PendingUpdate] = {}
+    early: dict[int, Update] = {}
     captures: dict[int, list[CapturedCopy]] = {}
     asked: LearnerSettings | None = None
     asked_revision: int = 0
