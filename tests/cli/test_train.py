@@ -25,7 +25,7 @@ def calls(stand_in: Put) -> list[dict[str, Any]]:
 
     def train(config: RunConfig, out: Path, faults: Any, progress: Any) -> SimpleNamespace:
         seen.append({"config": config, "out": out, "faults": faults})
-        progress(SimpleNamespace(merges=config.rounds, rounds=config.rounds, time_s=1.0, loss=2.0))
+        progress(SimpleNamespace(merges=config.rounds, rounds=config.rounds, time_s=1.0, loss=2.0, waits_for=""))
         return SimpleNamespace(path=out, digest=0xAB, virtual_s=1.0, wall_s=1.0)
 
     def summary(tape: Any) -> dict[str, Any]:

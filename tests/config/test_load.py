@@ -116,10 +116,10 @@ def test_a_wrong_file_is_refused(tmp_path: Path, content: str, part: str) -> Non
 
 
 def test_a_missing_or_binary_file_is_a_wrong_request(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         load(toml=tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match="cannot read"):
+    with pytest.raises(ConfigError, match="cannot be read"):
         load(toml=tmp_path / "bytes.toml")
 
 

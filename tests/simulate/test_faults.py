@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -198,3 +199,24 @@ def test_a_storm_that_cannot_work_is_refused(spec: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as raised:
         parse_chaos(spec, CONFIG, 100.0)
     assert str(raised.value).startswith("chaos: ") and complaint in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "part"),
+    [
+        ("", "nothing is asked for"),
+        (" , ", "nothing is asked for"),
+        ("mtbi", "has no value"),
+        ("mtbi=1s,mtbi=2s", "twice"),
+    ],
+)
+def test_a_storm_that_says_nothing_or_something_twice_is_refused(spec: str, part: str) -> None:
+    with pytest.raises(ConfigError, match=part):
+        parse_chaos(spec, CONFIG, 10.0)
+
+
+def test_a_pipe_or_a_device_is_no_scenario(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ConfigError, match="no regular file"):
+            load_faults(path, CONFIG)

@@ -61,15 +61,77 @@ def test_torn_tail_is_cut_at_every_byte_of_the_last_frame(tmp_path: Path) -> Non
         assert contents.offset == whole and contents.dropped_bytes == end - whole - cut
 
 
-def test_an_altered_byte_anywhere_in_the_last_frame_is_noticed(tmp_path: Path) -> None:
+def seqs_of(path: Path) -> list[int] | str:
+    """Numbers of the records in a journal, or what its reading says."""
+    try:
+        return [r.seq for r in read_journal(path).records]
+    except TapeError as error:
+        assert "\n" not in str(error)
+        return str(error)
+
+
+@pytest.mark.parametrize("flip", [0x01, 0x10, 0x80, 0xFF])
+def test_no_altered_byte_makes_records_vanish_in_silence(tmp_path: Path, flip: int) -> None:
     path = tmp_path / "journal"
-    _, whole, end = journal_of(path, [step(1)], [step(2)])
+    ends = journal_of(path, [step(1)], [step(2), Input(3, 0, 5, b"a" * 9)], [step(3)], [step(4)])
     data = path.read_bytes()
-    for at in range(whole, end):
-        path.write_bytes(data[:at] + bytes([data[at] ^ 0x10]) + data[at + 1 :])
-        contents = read_journal(path)
-        padding = 5 <= at - whole < 8
-        assert [r.seq for r in contents.records] == ([1, 2] if padding else [1])
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ flip]) + data[at + 1 :])
+        found = seqs_of(path)
+        in_last = at >= ends[-2]
+        if isinstance(found, str):
+            assert "no journal" in found or f"{len(data) - max(e for e in ends if e <= at)} bytes follow" in found or (
+                ends[1] < at < ends[2] and "bytes follow" in found
+            )  # the second append has two frames
+        else:
+            assert found == [1, 2, 3, 4] or (in_last and found == [1, 2, 3]), f"byte {at}"
+        if not in_last and found == [1, 2, 3, 4]:
+            assert data[at - 4 : at + 4].count(0) >= 3  # the padding of a head
+
+
+def test_damage_is_named_and_a_writer_does_not_continue_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first, second, end = journal_of(path, [step(1)], [step(2)])
+    data = path.read_bytes()
+    middle = (first + second) // 2
+    damaged = data[: middle - 4] + b"????????" + data[middle + 4 :]
+    path.write_bytes(damaged)
+    cure = f"truncate -s {first} {path}"
+    for attempt in (read_journal, lambda path: read_journal(path, 0, 1), lambda path: JournalWriter(path, HEADER)):
+        with pytest.raises(TapeError, match=f"damaged at byte {first}: .*{end - first} bytes follow.*{cure}"):
+            attempt(path)
+        assert path.read_bytes() == damaged
+    with pytest.raises(TapeError, match="damaged at byte"):
+        open_tape(tmp_path)
+    os.truncate(path, first)
+    assert read_journal(path).records == []
+
+
+def test_a_length_that_points_past_the_end_hides_no_sound_frame(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first, second, end = journal_of(path, [step(1)], [step(2)])
+    data = path.read_bytes()
+    for length in (end - first - HEAD.size, end, 2**32 - 1):  # to the very end, past it, absurd
+        path.write_bytes(data[:first] + length.to_bytes(4, "little") + data[first + 4 :])
+        with pytest.raises(TapeError, match=f"a sound frame stands at byte {second}"):
+            read_journal(path)
+
+
+def test_zeros_that_a_crash_left_behind_are_a_torn_tail(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    *_, end = journal_of(path, [step(1)])
+    os.truncate(path, end + 5000)
+    contents = read_journal(path)
+    assert (contents.offset, contents.dropped_bytes, len(contents.records)) == (end, 5000, 1)
+
+
+def test_a_frame_larger_than_the_slice_is_read_alone(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    first, second, end = journal_of(path, [step(1, reason="y" * 5000)], [step(2)])
+    contents = read_journal(path, first, limit_bytes=3)
+    assert (contents.offset, contents.dropped_bytes) == (second, 0)
+    os.truncate(path, second - 1)
+    assert read_journal(path, first, limit_bytes=3).dropped_bytes == second - 1 - first
 
 
 def test_an_absurd_length_allocates_nothing(tmp_path: Path) -> None:

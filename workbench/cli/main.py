@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -30,6 +31,8 @@ VERBS = {
 WRONG_PATHS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 """Errors of the operating system that the request caused; others, such as a full disk, lose the run."""
 
+WRONG_NAMES = (errno.ENAMETOOLONG, errno.ELOOP)
+
 
 class Parser(argparse.ArgumentParser):
     """Argument parser that raises `ConfigError` instead of printing its usage and leaving."""
@@ -50,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _dispatch(words)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         _close_stdout()
@@ -119,13 +123,15 @@ def explain(error: Exception) -> tuple[str, int]:
         return str(error), LOST
     if isinstance(error, ConfigError) or (tape is not None and isinstance(error, tape.TapeError)):
         return str(error), WRONG
-    if isinstance(
-        error, FileNotFoundError | FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError
-    ):
-        return str(error), WRONG
+    if isinstance(error, WRONG_PATHS) or (isinstance(error, OSError) and error.errno in WRONG_NAMES):
+        return _shortened(str(error)), WRONG
     if isinstance(error, OSError):
         return str(error), LOST
     return f"unexpected {type(error).__name__}: {error} (--debug shows the traceback)", LOST
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= 300 else f"{line[:200]}… {line[-80:]}"
 
 
 def _close_stdout() -> None:

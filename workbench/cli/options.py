@@ -11,6 +11,9 @@ from workbench.config import PRESETS, ConfigError, RunConfig, load
 if TYPE_CHECKING:
     from workbench.simulate.faults import FaultPlan
 
+PATH_MAX = 4000
+"""Characters of a path that a file system can take, about."""
+
 RUNS = Path("runs")
 """Folder of runs that were given no --out."""
 
@@ -48,8 +51,8 @@ def config_of(arguments: argparse.Namespace) -> RunConfig:
     if arguments.seed is not None:
         sets.append(f"seed={arguments.seed}")
     if arguments.data is not None:
-        if not Path(arguments.data).exists():
-            raise ConfigError(f"--data {arguments.data} does not exist; allowed: a file or folder of text")
+        if not arguments.data or len(arguments.data) > PATH_MAX or not Path(arguments.data).exists():
+            raise ConfigError(f"--data {arguments.data[:100]!r} does not exist; allowed: a file or folder of text")
         sets += ["data.source=path", f"data.path={Path(arguments.data).resolve()}"]
     return load(arguments.preset, arguments.config, sets)
 

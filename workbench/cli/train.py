@@ -92,8 +92,13 @@ def is_balanced(summary: dict[str, Any]) -> bool:
 
 
 def remark(now: Progress) -> str:
-    """Return what stands beside the bar: virtual time and loss."""
-    return f"{now.time_s:.1f} s virtual, loss {now.loss:.3f}" if now.loss is not None else f"{now.time_s:.1f} s virtual"
+    """Return what stands beside the bar: virtual time, loss, and why nothing is merged if nothing is."""
+    parts = [f"{now.time_s:.1f} s virtual"]
+    if now.loss is not None:
+        parts.append(f"loss {now.loss:.3f}")
+    if now.waits_for:
+        parts.append(now.waits_for)
+    return ", ".join(parts)
 
 
 def show(tape: xr.DataTree, found: dict[str, Any]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import toml as toml_text
+from workbench.config.files import read_text
 from workbench.config.keys import convert, groups, key_types, parse
 from workbench.config.presets import PRESETS
 from workbench.config.schema import RunConfig
@@ -138,8 +139,4 @@ def _typed(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _read_file(path: Path) -> dict[str, Any]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error}") from error
-    return _typed(toml_text.read(text, where=str(path)))
+    return _typed(toml_text.read(read_text(path, "the configuration"), where=str(path)))

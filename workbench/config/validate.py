@@ -159,5 +159,7 @@ def _check_model(config: RunConfig) -> None:
         raise ConfigError("data.source = 'path' needs data.path (or --data PATH)")
     if config.data.source != "path" and config.data.path:
         raise ConfigError(f"data.path = {config.data.path!r} needs data.source = 'path' (or --data PATH)")
+    if config.virtual.trace and config.virtual.step_model != "trace":
+        raise ConfigError(f"virtual.trace = {config.virtual.trace!r} needs virtual.step_model = 'trace'")
     if config.virtual.step_model == "trace" and not config.virtual.trace:
         raise ConfigError("virtual.step_model = 'trace' needs virtual.trace, a file of durations in seconds")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 from workbench.config import ConfigError, VirtualConfig
+from workbench.config.files import read_text
 from workbench.simulate import draws
 
 SECOND = 1_000_000_000
@@ -66,11 +66,7 @@ def read_trace(path: str) -> dict[int, list[float]]:
         No such file, or a line that is neither ``seconds`` nor ``learner,seconds``.
     """
     found: dict[int, list[float]] = {}
-    try:
-        lines = Path(path).read_text().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"virtual.trace = {path!r} cannot be read: {error}") from error
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(read_text(path, "virtual.trace =").splitlines(), 1):
         if line.strip():
             learner, seconds = _trace_line(line, f"{path} line {number}")
             found.setdefault(learner, []).append(seconds)

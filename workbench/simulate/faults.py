@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.algorithms.seeds import sub_seed
 from workbench.config import ConfigError, RunConfig
+from workbench.config.files import read_text
 from workbench.simulate import draws
 from workbench.simulate.durations import SECOND
 
@@ -93,11 +94,9 @@ def load_faults(path: str | Path, config: RunConfig) -> FaultPlan:
     ConfigError
         No such file, not TOML, or a fault with an unknown kind, key, learner or time.
     """
+    text = read_text(path, "fault scenario")
     try:
-        text = Path(path).read_text()
         tables = tomllib.loads(text).get("fault", [])
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"fault scenario {str(path)!r} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"fault scenario {str(path)!r} is not TOML: {error}") from error
     if not isinstance(tables, list) or not tables:
@@ -158,10 +157,16 @@ def _parse_spec(spec: str) -> tuple[dict[str, float], list[str]]:
     """Items without ``=`` continue the list before them: ``kinds=kill,stall`` is one key."""
     numbers = dict(_CHAOS_DEFAULTS)
     kinds: list[str] = []
+    given: set[str] = set()
     key = ""
+    if not spec.strip(" ,"):
+        raise ConfigError("chaos: nothing is asked for; allowed: as in mtbi=40s,kinds=kill,stall,cut")
     for item in (part.strip() for part in spec.split(",") if part.strip()):
         name, sep, value = item.partition("=")
         key, value = (name.strip(), value.strip()) if sep else (key, item)
+        if sep and key in given:
+            raise ConfigError(f"chaos: {key} is given twice; allowed: each key once")
+        given.add(key)
         if key == "kinds":
             if value not in CHAOS_KINDS:
                 raise ConfigError(f"chaos: kind {value!r} is unknown; allowed: {', '.join(CHAOS_KINDS)}")
@@ -172,6 +177,8 @@ def _parse_spec(spec: str) -> tuple[dict[str, float], list[str]]:
             except ValueError as error:
                 raise ConfigError(f"chaos: {key} = {value!r} is not a number (of seconds, as in mtbi=40s)") from error
         else:
+            if item in numbers:
+                raise ConfigError(f"chaos: {item} has no value; allowed: as in {item}=40s")
             raise ConfigError(f"chaos: unknown key {key or item!r}; allowed: kinds, {', '.join(numbers)}")
     return numbers, kinds or ["kill", "stall", "cut"]
 

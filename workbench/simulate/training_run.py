@@ -46,12 +46,15 @@ class Progress(NamedTuple):
         Virtual time [s].
     loss : float or None
         Last validation loss [nats per byte].
+    waits_for : str
+        Why nothing is merged, empty while all is well.
     """
 
     merges: int
     rounds: int
     time_s: float
     loss: float | None
+    waits_for: str = ""
 
 
 class TrainedRun(NamedTuple):
@@ -229,4 +232,15 @@ def _go(
 
 def _progress(world: World) -> Progress:
     state = world.syncer.machine.state
-    return Progress(state.merges, state.opened_t, world.now / 1e9, world.last_loss)
+    return Progress(state.merges, state.opened_t, world.now / 1e9, world.last_loss, _what_is_missing(world))
+
+
+def _what_is_missing(world: World) -> str:
+    state = world.syncer.machine.state
+    if not world.syncer.alive:
+        return "the syncer is down"
+    if not state.quorum_lost:
+        return ""
+    present = {m.learner for m in state.members.values() if m.connected and not m.quarantined}
+    missing = ", ".join(f"L{m}" for m in range(world.config.learners) if m not in present)
+    return f"no quorum: {len(present)} of {state.book.policy.quorum} needed, missing {missing}"

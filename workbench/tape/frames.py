@@ -6,6 +6,7 @@ seeded with length and kind) and the payload in msgpack.  The first frame of a f
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,11 @@ MAGIC = "workbench-journal"
 FORMAT = 1
 FRAME_BYTES_MAX = 1 << 30
 HEADER_BYTES_MAX = 64 << 20
+SCAN_BYTES = 64 << 20
+HASHED_BYTES = 256 << 20
+"""Bytes behind a broken frame that are searched for a sound one, and those hashed for it."""
+
+_KIND = re.compile(rb"(?=[\x02\x03]\0\0\0)")
 
 
 class Input(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -122,7 +128,8 @@ def read_journal(path: str | Path, offset: int = 0, limit_bytes: int | None = No
     Raises
     ------
     TapeError
-        For a file that is no journal, a newer format, or an offset that it does not reach.
+        For a file that is no journal, a newer format, an offset that it does not reach, or damage before its
+        last frame (a torn tail is no damage: `check_torn`).
     """
     path = Path(path)
     try:
@@ -178,10 +185,10 @@ def _read_frames(
     at = 0
     while True:
         found = next_frame(buffer, at)
-        if found is None and take < available and at == 0:
-            # one frame larger than the limit: it is inside the file, so reading all of it is bounded
-            buffer = memoryview(bytes(buffer) + file.read(available - take))
-            take = available
+        if found is None and at == 0 and take < (need := _needed(buffer)) <= available:
+            # a first frame larger than the limit: it is inside the file, so reading it is bounded
+            buffer = memoryview(bytes(buffer) + file.read(need - take))
+            take = need
             continue
         if found is None:
             break
@@ -192,8 +199,63 @@ def _read_frames(
             batch = _decode(_inputs, payload, path)
             inputs.extend(batch)
             positions.extend([len(records)] * len(batch))
-    dropped = size - start - at if take == available else 0
+    # a frame that the limit cut is judged by the next reading, which begins with it
+    dropped = size - start - at if take == available or at == 0 else 0
+    if dropped:
+        check_torn(file, path, start + at, size)
     return JournalContents(header, records, inputs, positions, start + at, dropped)
+
+
+def _needed(buffer: memoryview) -> int:
+    """Bytes up to the end of the frame at the buffer's beginning, as its head says."""
+    return HEAD.size + (HEAD.unpack_from(buffer, 0)[0] if len(buffer) >= HEAD.size else 0)
+
+
+def check_torn(file: Any, path: Path, at: int, size: int) -> None:
+    """Let a torn tail pass, and refuse damage; at ``at`` stands no whole, sound frame.
+
+    A write that a crash cut leaves a last frame that reaches past the end of the file, a last frame with a wrong
+    checksum, or zeros.  Anything else is damage: a whole frame with a wrong checksum and bytes behind it, or a
+    sound frame behind a head that makes no sense (searched for in the next 64 MiB).
+
+    Raises
+    ------
+    TapeError
+        For damage: where it is, what follows, and what to do.
+    """
+    file.seek(at)
+    buffer = memoryview(file.read(min(size - at, SCAN_BYTES)))
+    if len(buffer) < HEAD.size:
+        return
+    length = HEAD.unpack_from(buffer, 0)[0]
+    end = at + HEAD.size + length
+    behind = _sound_frame(buffer)
+    if behind is None and (length > FRAME_BYTES_MAX or end >= size or _only_zeros(buffer)):
+        return
+    found = f"a sound frame stands at byte {at + behind}" if behind is not None else f"its frame ends at byte {end}"
+    raise TapeError(
+        f"{path} is damaged at byte {at}: no sound frame there, but {found} and {size - at} bytes follow, so that this "
+        f"is no write that a crash cut; put back a copy of the file, or keep what stands before the damage: "
+        f"truncate -s {at} {path}"
+    )
+
+
+def _sound_frame(buffer: memoryview) -> int | None:
+    """Offset of the first sound frame behind the first byte, searched with a bounded amount of work."""
+    data, left = bytes(buffer), HASHED_BYTES
+    starts = (match.start() - 4 for match in _KIND.finditer(data, 5))
+    for start in starts:
+        length = int.from_bytes(data[start : start + 4], "little")
+        if start + HEAD.size + length > len(data) or length > left:
+            continue
+        left -= length
+        if next_frame(buffer, start) is not None:
+            return start
+    return None
+
+
+def _only_zeros(buffer: memoryview) -> bool:
+    return not bytes(buffer).strip(b"\0")
 
 
 def _decode(decoder: Any, payload: memoryview, path: Path) -> Any:
