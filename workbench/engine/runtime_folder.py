@@ -110,7 +110,9 @@ class RuntimeFolder:
         try:
             owner = msgspec.json.decode((path / OWNER_FILE).read_bytes(), type=Owner)
         except msgspec.DecodeError as error:
-            raise OSError(f"{path / OWNER_FILE} cannot be read ({error}); expected pid and start of an owner") from error
+            raise OSError(
+                f"{path / OWNER_FILE} cannot be read ({error}); expected pid and start of an owner"
+            ) from error
         return cls(path, owner)
 
     def remove(self) -> None:

@@ -1,0 +1,344 @@
+"""The wire between learners and the syncer: a learner's end (the interface stands in `workbench.engine.wire`)."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from workbench.engine.attempt import Attempt
+from workbench.engine.blocks import BlockError, BlockReader, BlockWriter, Descriptor
+from workbench.engine.checks import check_syncer_message
+from workbench.engine.frames import (
+    HEADER_BYTES_MAX,
+    Buffer,
+    Chunked,
+    Frame,
+    FrameError,
+    Free,
+    Hello,
+    body_of,
+    decode_syncer_message,
+    encode,
+    frame,
+    kind_of,
+    sizes_digest,
+)
+from workbench.engine.publishing import UPDATE_SLOTS
+from workbench.engine.receiving import Payloads, Receiver
+from workbench.engine.security import ClientKeys
+from workbench.engine.sockets import Part, endpoints, make_context, nowhere, receive, transmit
+from workbench.engine.transfers import Full, Pool, Queue, Staged, Unreachable, Waiting
+from workbench.engine.waits import Waits
+from workbench.protocol.messages import BULK, CONTROL, Fragment, LearnerMessage, SyncerMessage
+
+FRAMES_A_POLL = 512
+RETRY_MS = 5.0
+PATIENCE_S = 5.0
+"""For so long another `LearnerWire.connect` leaves one in progress alone."""
+
+
+class LearnerWire:
+    """A learner's end of the wire; see the top of `workbench.engine.wire`.
+
+    Parameters
+    ----------
+    run_id : str
+    sizes : sequence of int
+        Parameters of each fragment.
+    learner, process_number : int
+    address : str
+        `SyncerWire.address`: a runtime folder, or ``tcp://HOST:PORT``.
+    slots : int
+        Captures that may be on their way at once in mapped memory; more than these travel in chunks.
+    keys : ClientKeys, optional
+
+    Attributes
+    ----------
+    refusal : str
+        Why the syncer would not have this process, empty if it did.
+    refused : Counter
+        Frames that were dropped, by reason.
+
+    Raises
+    ------
+    ConfigError
+        If the address is none.
+    """
+
+    def __init__(
+        self,
+        run_id: str,
+        sizes: Sequence[int],
+        learner: int,
+        process_number: int,
+        address: str,
+        *,
+        slots: int = 6,
+        keys: ClientKeys | None = None,
+    ) -> None:
+        self._addresses = endpoints(address)
+        self._folder = None if "://" in address else Path(address)
+        self._sizes = list(sizes)
+        self._hello = Hello(run_id, learner, process_number, sizes_digest(sizes), self._folder is not None)
+        self._slots = slots
+        self._keys = keys
+        self.refusal = ""
+        self.refused: Counter[str] = Counter()
+        self._payloads = Payloads()
+        self._pool = Pool()
+        self._opened: list[int] = []
+        self._closed: list[int] = []
+        self._waits = Waits()
+        self._context = make_context()
+        self._attempt: Attempt | None = None
+
+    # ---- connection ------------------------------------------------------------------------------------------------
+
+    def connect(self) -> None:
+        """Begin a new connection, ending the one there is; one in progress is left alone for `PATIENCE_S`."""
+        now = self._attempt
+        if now is not None and now.number < 0 and time.monotonic() - now.since < PATIENCE_S:
+            return
+        self._end()
+        self._start()
+
+    def _start(self) -> None:
+        identity = b"L" + secrets.token_bytes(12)
+        self._queue = Queue(256)
+        self._receiver = Receiver(
+            decode_syncer_message,
+            partial(check_syncer_message, sizes=self._sizes),
+            self._sizes,
+            self._mapped,
+            self._payloads,
+            self._pool,
+        )
+        self._readers: dict[int, BlockReader] = {}
+        self._writer: BlockWriter | None = None
+        self._used: dict[int, int] = {}
+        self._attempt = Attempt(self._context, identity, self._addresses, self._keys)
+        for socket in self._attempt.waited:
+            self._waits.add(socket)
+        for channel in (CONTROL, BULK):
+            self._give(channel, (frame(Frame.HELLO, self._hello),))
+
+    def _end(self) -> None:
+        """Close the sockets and forget what belongs to this connection; payloads that came stay."""
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        for socket in attempt.waited:
+            self._waits.remove(socket)
+        attempt.close()
+        self._queue.clear()
+        self._receiver.abandon()
+        if self._writer is not None:
+            self._writer.close()
+
+    def opened(self) -> list[int]:
+        """Numbers of the connections that opened since the last call."""
+        opened, self._opened = self._opened, []
+        return opened
+
+    def closed(self) -> list[int]:
+        """Numbers of the connections that ended since the last call, -1 for one that never opened."""
+        closed, self._closed = self._closed, []
+        return closed
+
+    @property
+    def connection(self) -> int:
+        """Number of the open connection, -1 if there is none."""
+        return -1 if self._attempt is None else self._attempt.number
+
+    # ---- what comes ------------------------------------------------------------------------------------------------
+
+    def poll(self, timeout_ms: float) -> list[tuple[int, SyncerMessage]]:
+        """Messages that came, waiting at most ``timeout_ms`` for something to happen; never raises for what came."""
+        messages: list[tuple[int, SyncerMessage]] = []
+        self._pump()
+        waiting = self._attempt is not None and len(self._queue) > 0
+        self._waits.wait(0 if self._opened or self._closed else min(timeout_ms, RETRY_MS if waiting else math.inf))
+        if self._attempt is None:
+            return messages
+        self._attempt.look()
+        for channel in (CONTROL, BULK):
+            self._read(channel, messages)
+        if self._attempt.gone:
+            self.refusal = self._attempt.refusal
+            self._closed.append(self._attempt.number)
+            self._end()
+        self._pump()
+        return messages
+
+    def _read(self, channel: int, messages: list[tuple[int, SyncerMessage]]) -> None:
+        attempt = self._attempt
+        assert attempt is not None
+        count = 0
+        while attempt.gone or count < FRAMES_A_POLL:  # of an ended connection all that came is still read
+            part = receive(attempt.sockets[channel], self._place if channel == BULK else nowhere)
+            if part is None:
+                return
+            count += 1
+            try:
+                message = self._dispatch(attempt, part, channel)
+            except FrameError as error:
+                self.refused[str(error)] += 1
+                continue
+            if message is not None:
+                messages.append((attempt.number, message))
+
+    def _place(self, identity: bytes, head: Buffer) -> memoryview | None:
+        return self._receiver.place(head)
+
+    def _dispatch(self, attempt: Attempt, part: Part, channel: int) -> Any:
+        try:
+            kind = kind_of(part.head)
+        except FrameError as error:
+            if str(error) == "version" and attempt.number < 0:
+                attempt.fail("the syncer speaks another version of the wire: use the same release on both sides")
+            raise
+        if kind is Frame.OPENED:
+            if attempt.opened(channel, body_of(kind, part.head)):
+                self._opened.append(attempt.number)
+        elif kind is Frame.REFUSAL:
+            attempt.fail(body_of(kind, part.head).reason[:300])
+        elif kind is Frame.GOODBYE:
+            attempt.fail("")
+        elif kind is Frame.FREE:
+            free: Free = body_of(kind, part.head)
+            if self._used.get(free.slot) == free.generation:
+                del self._used[free.slot]
+        elif kind is not Frame.PING:
+            return self._receiver.take(kind, part, channel)
+        return None
+
+    def _mapped(self, message: Any, descriptor: Descriptor) -> int:
+        """Copy an UPDATE out of the syncer's block: its slot does not wait for slow readers."""
+        size = self._sizes[message.fragment]
+        reader = self._readers.get(message.fragment)
+        try:
+            if reader is None:
+                reader = self._readers[message.fragment] = self._open_reader(message.fragment, 4 * size)
+        except (OSError, BlockError):
+            raise FrameError("reference") from None
+        buffer = self._pool.take(4 * size)
+        if not reader.read(descriptor, buffer):
+            self._pool.give(buffer)
+            raise FrameError("late")
+        return self._payloads.keep(buffer.view(np.float32), lambda: self._pool.give(buffer))
+
+    def _open_reader(self, fragment: int, nbytes: int) -> BlockReader:
+        assert self._attempt is not None
+        if self._folder is None or not self._attempt.blocks:
+            raise BlockError("no blocks across machines")
+        return BlockReader(self._folder / f"{self._attempt.blocks}.{fragment}", nbytes, UPDATE_SLOTS)
+
+    def payload(self, handle: int) -> np.ndarray:
+        """Payload of an UPDATE: float32 (size,), read-only, 64-byte aligned; `KeyError` if it was released."""
+        return self._payloads.get(handle)
+
+    def release(self, handle: int) -> None:
+        """The payload is not needed any more; its array is used again for others."""
+        self._payloads.release(handle)
+
+    # ---- what goes out ---------------------------------------------------------------------------------------------
+
+    def send(self, connection: int, channel: int, message: LearnerMessage, payload: np.ndarray | None = None) -> bool:
+        """Put a message on a channel, never waiting; False if ``connection`` is not the open one, or it takes no more.
+
+        The ``payload`` of a FRAGMENT, as its codec wrote it, must not change afterwards.
+        """
+        attempt = self._attempt
+        if attempt is None or attempt.number < 0 or connection != attempt.number or attempt.gone:
+            return False
+        head = _short_enough(message)
+        if channel == CONTROL:
+            return self._give(CONTROL, (head,))
+        if self._queue.full:
+            return False
+        if isinstance(message, Fragment):
+            if payload is None:
+                raise ValueError(f"a contribution to fragment {message.fragment} without its payload")
+            self._queue.put(self._with_payload(head, payload))
+        else:
+            self._queue.put(Waiting((head,)))
+        self._pump()
+        return True
+
+    def _with_payload(self, head: bytes, payload: np.ndarray) -> Waiting:
+        """Through a block if one is free, else in chunks."""
+        source = np.ascontiguousarray(payload).reshape(-1).view(np.uint8)
+        assert self._attempt is not None
+        if self._folder is not None and self._writer is None:
+            with suppress(OSError):  # no room on tmpfs: chunks need none
+                path = self._folder / self._attempt.block_name
+                self._writer = BlockWriter(path, self._slots, 4 * max(self._sizes))
+        free = [slot for slot in range(self._slots) if slot not in self._used]
+        if self._writer is not None and free and source.nbytes <= self._writer.size:
+            descriptor = self._writer.write(source, free[0])
+            self._used[descriptor.slot] = descriptor.generation
+            return Waiting((head, encode(descriptor)))
+        reference = Chunked(self._queue.next_transfer(), source.nbytes)
+        return Waiting((head, encode(reference)), reference, Staged(source))
+
+    def _pump(self) -> None:
+        if self._attempt is not None and len(self._queue):
+            socket = self._attempt.sockets[BULK]
+            with suppress(Unreachable):
+                self._queue.pump(partial(transmit, socket))
+
+    def _give(self, channel: int, parts: Sequence[bytes]) -> bool:
+        assert self._attempt is not None
+        try:
+            transmit(self._attempt.sockets[channel], parts)
+        except (Full, Unreachable):
+            return False
+        return True
+
+    # ---- the process's own ends ------------------------------------------------------------------------------------
+
+    def ready(self) -> list[int]:
+        """Watched file descriptors that were readable at the last poll."""
+        return self._waits.ready()
+
+    def watch(self, fd: int) -> None:
+        """Have `poll` return when ``fd`` is readable."""
+        self._waits.watch(fd)
+
+    def unwatch(self, fd: int) -> None:
+        """Forget ``fd``; before it is closed."""
+        self._waits.unwatch(fd)
+
+    def wake(self) -> None:
+        """End the poll in progress, or the next; the one method that other threads may call."""
+        self._waits.wake()
+
+    def close(self, linger_ms: int = 500) -> None:
+        """Close everything, giving what was sent at most ``linger_ms`` to get through; a second call does nothing."""
+        if self._context.closed:
+            return
+        if self._attempt is not None:
+            self._pump()
+            self._attempt.linger(linger_ms)
+            self._end()
+        self._context.term()
+        self._waits.close()
+
+
+def _short_enough(message: LearnerMessage) -> bytes:
+    """The frame of a message; records for which there is no room are left to a later one (PROTOCOL section 6)."""
+    head = frame(Frame.MESSAGE, message)
+    while len(head) > HEADER_BYTES_MAX and message.records:
+        message = msgspec.structs.replace(message, records=message.records[: len(message.records) // 2])
+        head = frame(Frame.MESSAGE, message)
+    return head
