@@ -12,7 +12,10 @@ from workbench.engine.security import ClientKeys, secure_client
 from workbench.engine.sockets import GONE_EVENTS, Monitor, Socket, block_name, make_socket
 from workbench.protocol.messages import BULK, CONTROL
 
-KEY_REFUSED = "the syncer's key check refused this process: its public key is not on the list, or the server key is not the syncer's"
+KEY_REFUSED = (
+    "the syncer's key check refused this process: its public key is not on the syncer's list, "
+    "or the server key is another's"
+)
 
 
 class Attempt:
@@ -74,7 +77,7 @@ class Attempt:
                 self.fail(KEY_REFUSED if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH else "")
 
     def fail(self, reason: str) -> None:
-        """This connection has ended; the first reason that says anything counts."""
+        """Note the end of the connection; the first reason that says anything counts."""
         self.gone = True
         self.refusal = self.refusal or reason
 

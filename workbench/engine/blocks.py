@@ -81,14 +81,12 @@ class BlockWriter:
     Raises
     ------
     OSError
-        If there is no room: all of it is reserved here, since a store to a page that is not there would end the process.
+        If there is no room: all is reserved here, since a store to a page that is not there would end the process.
     """
 
     def __init__(self, path: Path, slots: int, size: int) -> None:
         if not 1 <= slots <= SLOTS_MAX or size < 1:
-            raise BlockError(
-                f"a block file of {slots} slots of {size} bytes; expected 1 to {SLOTS_MAX} slots of 1 or more"
-            )
+            raise BlockError(f"a block file of {slots} slots of {size} bytes; expected 1 to {SLOTS_MAX} of 1 or more")
         self.path = path
         self.size = size
         memory = _reserve(path, file_bytes(slots, size), np.array([MAGIC, slots, size], np.int64))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from workbench.algorithms.codecs import CODECS
-from workbench.engine.frames import FrameError
+from workbench.engine.frames import FrameError, Peer
 from workbench.protocol.messages import (
     Fragment,
     Join,
@@ -26,20 +26,20 @@ WORD_MAX = 256
 LEARNER_KINDS = frozenset({*LEARNER_PROGRAM, Kind.PULL_REFUSED})
 
 
-def check_learner_message(message: LearnerMessage, learner: int, process_number: int, sizes: Sequence[int]) -> None:
-    """Check a message that came over the connection of ``learner``.
+def check_learner_message(message: LearnerMessage, peer: Peer, sizes: Sequence[int]) -> None:
+    """Check a message that came over the connection of ``peer``.
 
     Raises
     ------
     FrameError
         ``learner``, ``fragment``, ``codec``, ``number`` or ``record``.
     """
-    if message.learner != learner:
+    if message.learner != peer.learner:
         raise FrameError("learner")
     if isinstance(message, Join):
         _lists(len(sizes), message.c_steps, message.c_tokens, message.base)
         _numbers((message.n, message.g))
-        if message.process_number != process_number:
+        if message.process_number != peer.process_number:
             raise FrameError("learner")
     elif isinstance(message, Metadata):
         _lists(len(sizes), message.c_steps, message.c_tokens, message.base)
@@ -54,7 +54,7 @@ def check_learner_message(message: LearnerMessage, learner: int, process_number:
         _numbers((message.incarnation,))
     _clock(message.clock)
     for record in message.records:
-        _record(record, learner, len(sizes))
+        _record(record, peer.learner, len(sizes))
 
 
 def check_syncer_message(message: SyncerMessage, sizes: Sequence[int]) -> None:

@@ -49,7 +49,7 @@ def mapped_slots(
         if os.fstat(fd).st_size != nbytes or os.pread(fd, head.nbytes, 0) != head.tobytes():
             raise ConfigError(
                 f"{path} has {os.fstat(fd).st_size} bytes; {len(sizes)} fragments of {sum(sizes)} parameters in "
-                f"{slot_count} slots with {outer_vectors} outer vectors need {nbytes}: another run's file, use its config"
+                f"{slot_count} slots with {outer_vectors} outer vectors need {nbytes}: the file of another config"
             )
         access = mmap.PROT_READ | (mmap.PROT_WRITE if write else 0)
         raw = np.frombuffer(mmap.mmap(fd, nbytes, mmap.MAP_SHARED, access), np.uint8)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import IntEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -53,6 +53,13 @@ class Hello(msgspec.Struct, frozen=True):
     process_number: int
     sizes: int
     mapped: bool
+
+
+class Peer(NamedTuple):
+    """Who is at the other end of a connection."""
+
+    learner: int
+    process_number: int
 
 
 class Opened(msgspec.Struct, frozen=True):
@@ -117,6 +124,15 @@ def frame(kind: Frame, body: Any = None) -> bytes:
     """First part of a frame."""
     head = bytes((WIRE_VERSION, kind))
     return head if body is None else head + encode(body)
+
+
+def message_frame(message: LearnerMessage) -> bytes:
+    """First part of a learner's message; records for which there is no room are left to a later one (PROTOCOL section 6)."""
+    head = frame(Frame.MESSAGE, message)
+    while len(head) > HEADER_BYTES_MAX and message.records:
+        message = msgspec.structs.replace(message, records=message.records[: len(message.records) // 2])
+        head = frame(Frame.MESSAGE, message)
+    return head
 
 
 def kind_of(head: Buffer) -> Frame:

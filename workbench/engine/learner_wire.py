@@ -12,28 +12,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from workbench.engine.attempt import Attempt
-from workbench.engine.blocks import BlockError, BlockReader, BlockWriter, Descriptor
+from workbench.engine.blocks import Descriptor
 from workbench.engine.checks import check_syncer_message
 from workbench.engine.frames import (
-    HEADER_BYTES_MAX,
     Buffer,
     Chunked,
     Frame,
     FrameError,
-    Free,
     Hello,
     body_of,
     decode_syncer_message,
     encode,
     frame,
     kind_of,
+    message_frame,
     sizes_digest,
 )
-from workbench.engine.publishing import UPDATE_SLOTS
+from workbench.engine.learner_blocks import Captures, Updates
 from workbench.engine.receiving import Payloads, Receiver
 from workbench.engine.security import ClientKeys
 from workbench.engine.sockets import Part, endpoints, make_context, nowhere, receive, transmit
@@ -102,8 +100,6 @@ class LearnerWire:
         self._context = make_context()
         self._attempt: Attempt | None = None
 
-    # ---- connection ------------------------------------------------------------------------------------------------
-
     def connect(self) -> None:
         """Begin a new connection, ending the one there is; one in progress is left alone for `PATIENCE_S`."""
         now = self._attempt
@@ -123,10 +119,10 @@ class LearnerWire:
             self._payloads,
             self._pool,
         )
-        self._readers: dict[int, BlockReader] = {}
-        self._writer: BlockWriter | None = None
-        self._used: dict[int, int] = {}
         self._attempt = Attempt(self._context, identity, self._addresses, self._keys)
+        blocks = None if self._folder is None else self._folder / self._attempt.block_name
+        self._captures = Captures(blocks, self._slots, 4 * max(self._sizes))
+        self._updates = Updates(self._folder, self._sizes)
         for socket in self._attempt.waited:
             self._waits.add(socket)
         for channel in (CONTROL, BULK):
@@ -142,8 +138,7 @@ class LearnerWire:
         attempt.close()
         self._queue.clear()
         self._receiver.abandon()
-        if self._writer is not None:
-            self._writer.close()
+        self._captures.close()
 
     def opened(self) -> list[int]:
         """Numbers of the connections that opened since the last call."""
@@ -159,8 +154,6 @@ class LearnerWire:
     def connection(self) -> int:
         """Number of the open connection, -1 if there is none."""
         return -1 if self._attempt is None else self._attempt.number
-
-    # ---- what comes ------------------------------------------------------------------------------------------------
 
     def poll(self, timeout_ms: float) -> list[tuple[int, SyncerMessage]]:
         """Messages that came, waiting at most ``timeout_ms`` for something to happen; never raises for what came."""
@@ -215,33 +208,20 @@ class LearnerWire:
         elif kind is Frame.GOODBYE:
             attempt.fail("")
         elif kind is Frame.FREE:
-            free: Free = body_of(kind, part.head)
-            if self._used.get(free.slot) == free.generation:
-                del self._used[free.slot]
+            self._captures.free(body_of(kind, part.head))
         elif kind is not Frame.PING:
             return self._receiver.take(kind, part, channel)
         return None
 
     def _mapped(self, message: Any, descriptor: Descriptor) -> int:
-        """Copy an UPDATE out of the syncer's block: its slot does not wait for slow readers."""
-        size = self._sizes[message.fragment]
-        reader = self._readers.get(message.fragment)
-        try:
-            if reader is None:
-                reader = self._readers[message.fragment] = self._open_reader(message.fragment, 4 * size)
-        except (OSError, BlockError):
-            raise FrameError("reference") from None
-        buffer = self._pool.take(4 * size)
-        if not reader.read(descriptor, buffer):
-            self._pool.give(buffer)
-            raise FrameError("late")
-        return self._payloads.keep(buffer.view(np.float32), lambda: self._pool.give(buffer))
-
-    def _open_reader(self, fragment: int, nbytes: int) -> BlockReader:
         assert self._attempt is not None
-        if self._folder is None or not self._attempt.blocks:
-            raise BlockError("no blocks across machines")
-        return BlockReader(self._folder / f"{self._attempt.blocks}.{fragment}", nbytes, UPDATE_SLOTS)
+        buffer = self._pool.take(4 * self._sizes[message.fragment])
+        try:
+            self._updates.read(self._attempt.blocks, message.fragment, descriptor, buffer)
+        except FrameError:
+            self._pool.give(buffer)
+            raise
+        return self._payloads.keep(buffer.view(np.float32), lambda: self._pool.give(buffer))
 
     def payload(self, handle: int) -> np.ndarray:
         """Payload of an UPDATE: float32 (size,), read-only, 64-byte aligned; `KeyError` if it was released."""
@@ -251,8 +231,6 @@ class LearnerWire:
         """The payload is not needed any more; its array is used again for others."""
         self._payloads.release(handle)
 
-    # ---- what goes out ---------------------------------------------------------------------------------------------
-
     def send(self, connection: int, channel: int, message: LearnerMessage, payload: np.ndarray | None = None) -> bool:
         """Put a message on a channel, never waiting; False if ``connection`` is not the open one, or it takes no more.
 
@@ -261,7 +239,7 @@ class LearnerWire:
         attempt = self._attempt
         if attempt is None or attempt.number < 0 or connection != attempt.number or attempt.gone:
             return False
-        head = _short_enough(message)
+        head = message_frame(message)
         if channel == CONTROL:
             return self._give(CONTROL, (head,))
         if self._queue.full:
@@ -278,15 +256,8 @@ class LearnerWire:
     def _with_payload(self, head: bytes, payload: np.ndarray) -> Waiting:
         """Through a block if one is free, else in chunks."""
         source = np.ascontiguousarray(payload).reshape(-1).view(np.uint8)
-        assert self._attempt is not None
-        if self._folder is not None and self._writer is None:
-            with suppress(OSError):  # no room on tmpfs: chunks need none
-                path = self._folder / self._attempt.block_name
-                self._writer = BlockWriter(path, self._slots, 4 * max(self._sizes))
-        free = [slot for slot in range(self._slots) if slot not in self._used]
-        if self._writer is not None and free and source.nbytes <= self._writer.size:
-            descriptor = self._writer.write(source, free[0])
-            self._used[descriptor.slot] = descriptor.generation
+        descriptor = self._captures.put(source)
+        if descriptor is not None:
             return Waiting((head, encode(descriptor)))
         reference = Chunked(self._queue.next_transfer(), source.nbytes)
         return Waiting((head, encode(reference)), reference, Staged(source))
@@ -304,8 +275,6 @@ class LearnerWire:
         except (Full, Unreachable):
             return False
         return True
-
-    # ---- the process's own ends ------------------------------------------------------------------------------------
 
     def ready(self) -> list[int]:
         """Watched file descriptors that were readable at the last poll."""
@@ -333,12 +302,3 @@ class LearnerWire:
             self._end()
         self._context.term()
         self._waits.close()
-
-
-def _short_enough(message: LearnerMessage) -> bytes:
-    """The frame of a message; records for which there is no room are left to a later one (PROTOCOL section 6)."""
-    head = frame(Frame.MESSAGE, message)
-    while len(head) > HEADER_BYTES_MAX and message.records:
-        message = msgspec.structs.replace(message, records=message.records[: len(message.records) // 2])
-        head = frame(Frame.MESSAGE, message)
-    return head

@@ -5,23 +5,15 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from pathlib import Path
-from typing import NamedTuple
 
 from workbench.engine.blocks import BlockError, BlockReader, Descriptor
-from workbench.engine.frames import FrameError, Hello
+from workbench.engine.frames import FrameError, Hello, Peer
 from workbench.engine.receiving import Receiver
 from workbench.engine.transfers import Queue
 
 PENDING_MAX = 64
 LEARNERS_MAX = 1 << 16
 CHANNELS = frozenset((0, 1))
-
-
-class Peer(NamedTuple):
-    """Who is at the other end of a connection."""
-
-    learner: int
-    process_number: int
 
 
 class Link:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,6 +19,7 @@ import msgspec
 PREFIX = "wb-"
 OWNER_FILE = "owner.json"
 SOCKET_PATH_MAX = 107
+MAKING_LIMIT_S = 60.0
 NAME_MAX = 40
 """Characters that names inside the folder may have at most."""
 
@@ -110,9 +113,7 @@ class RuntimeFolder:
         try:
             owner = msgspec.json.decode((path / OWNER_FILE).read_bytes(), type=Owner)
         except msgspec.DecodeError as error:
-            raise OSError(
-                f"{path / OWNER_FILE} cannot be read ({error}); expected pid and start of an owner"
-            ) from error
+            raise OSError(f"{path / OWNER_FILE} holds no pid and start of an owner ({error})") from error
         return cls(path, owner)
 
     def remove(self) -> None:
@@ -124,14 +125,24 @@ class RuntimeFolder:
         """Remove the folders of this user whose owner is gone; returns which."""
         removed = []
         for path in _candidates():
-            try:
-                folder = RuntimeFolder.open(path)
-            except OSError:  # another user's, or no owner was written yet: not ours to judge
-                continue
-            if not folder.owner.alive:
-                folder.remove()
+            if _abandoned(path):
+                shutil.rmtree(path, ignore_errors=True)
                 removed.append(path)
         return removed
+
+
+def _abandoned(path: Path) -> bool:
+    """Whether a folder's owner is gone; one without an owner's name was left while it was made, if that is long ago."""
+    try:
+        return not RuntimeFolder.open(path).owner.alive
+    except FileNotFoundError:
+        with suppress(OSError):
+            found = path.lstat()
+            private = found.st_uid == os.getuid() and found.st_mode & 0o170077 == 0o040000
+            return private and time.time() - found.st_mtime > MAKING_LIMIT_S
+    except OSError:  # another user's, or not a folder of ours
+        pass
+    return False
 
 
 def _candidates() -> Iterator[Path]:
