@@ -1,0 +1,113 @@
+"""A learner's process: compiles its step, reaches the syncer, trains until it is told to leave."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from workbench.algorithms.schedule import offsets
+from workbench.config import ConfigError, RunConfig
+from workbench.datasets import open_text
+from workbench.engine.layout import load_initial, read_config
+from workbench.engine.learner_driver import LearnerDriver
+from workbench.engine.learner_wire import LearnerWire
+from workbench.engine.links import Link
+from workbench.protocol.learner import LearnerMachine
+from workbench.protocol.learner_state import new_state
+from workbench.protocol.records import label_of, process_of
+from workbench.protocol.settings import fixed_settings_of, learner_settings_of
+from workbench.training.compile_cache import enable_compile_cache
+from workbench.training.flat import fragmentation_of
+from workbench.training.learner_arithmetic import LearnerArithmetic
+from workbench.training.program import TrainingProgram
+
+WAITS_EVERY_S = 5.0
+FAREWELL_S = 0.5
+
+
+def main(link: Link, arguments: dict[str, Any]) -> int:
+    """Train as ``arguments["learner"]``, its process number ``arguments["number"]``."""
+    try:
+        return LearnerProcess(link, arguments).run()
+    except ConfigError as error:
+        link.send({"failed": str(error)})
+        print(error, flush=True)
+        return 2
+
+
+def cache_folder() -> Path:
+    """Folder of compiled programs, of this user alone."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench" / "compiled"
+
+
+class LearnerProcess:
+    """One life of a learner.
+
+    Parameters
+    ----------
+    link : Link
+        To whoever started it.
+    arguments : dict
+        ``run`` (folder of the run), ``run_id``, ``address`` of the syncer, ``learner``, ``number`` of the process,
+        ``origin_ns``.
+    """
+
+    def __init__(self, link: Link, arguments: dict[str, Any]) -> None:
+        self.link = link
+        self.run_folder = Path(arguments["run"])
+        self.config: RunConfig = read_config(self.run_folder)
+        self.learner: int = arguments["learner"]
+        self.label = label_of(process_of(self.learner))
+        self.address: str = arguments["address"]
+        fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
+        machine = LearnerMachine(new_state(self.learner, arguments["number"], fixed, learner_settings_of(self.config)))
+        self.sizes = fragmentation_of(self.config).sizes
+        wire = LearnerWire(arguments["run_id"], list(self.sizes), self.learner, arguments["number"], self.address)
+        self.driver = LearnerDriver(machine, wire, self._make, arguments["origin_ns"])
+
+    def _make(self) -> LearnerArithmetic:
+        """The arithmetic with the first weights, its step compiled; made in the training thread."""
+        enable_compile_cache(cache_folder())
+        program = TrainingProgram(self.config, open_text(self.config.data))
+        program.warm_up()
+        arithmetic = LearnerArithmetic(self.config, self.learner, program, program.fragmentation)
+        arithmetic.load(load_initial(self.run_folder, self.sizes))
+        return arithmetic
+
+    def run(self) -> int:
+        """Turn until the machine leaves."""
+        driver, state = self.driver, self.driver.machine.state
+        began = said = time.monotonic()
+        driver.begin()
+        while not driver.left:
+            driver.turn()
+            now = time.monotonic()
+            if state.incarnation:
+                continue
+            why = f" ({driver.wire.refusal})" if driver.wire.refusal else ""
+            if now - said >= WAITS_EVERY_S:
+                said = now
+                print(f"{self.label} waits for the syncer at {self.address}, {now - began:.0f} s{why}", flush=True)
+            if now - began >= self.config.connect_limit_s:
+                return self._give_up(why)
+        return self._leave()
+
+    def _give_up(self, why: str) -> int:
+        line = (
+            f"{self.label} found no syncer at {self.address} within connect_limit_s = {self.config.connect_limit_s:g}"
+            f"{why}; start the syncer first, or give its address with --connect"
+        )
+        print(line, flush=True)
+        self.link.send({"failed": line})
+        return 3
+
+    def _leave(self) -> int:
+        """Let the last messages go out."""
+        until = time.monotonic() + FAREWELL_S
+        self.driver.turn()
+        while time.monotonic() < until and not self.driver.wire.closed():
+            self.driver.wire.poll(20)
+        self.driver.wire.close()
+        return 0
