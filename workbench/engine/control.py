@@ -18,7 +18,7 @@ from workbench.engine.runtime_folder import process_started
 
 REQUEST_BYTES_MAX = 1 << 20
 CLIENTS_MAX = 32
-ANSWER_LIMIT_S = 30.0
+ANSWER_LIMIT_S = 10.0
 
 
 class ControlServer:

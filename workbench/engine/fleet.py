@@ -248,9 +248,9 @@ class Fleet:
         else:
             self._start_again(self.recorder, how if how != "exit 0" else "exit without a word")
 
-    def link_closed(self, what: str, managed: Managed | None) -> None:
-        """The nursery is gone, and with it whatever it had started."""
-        if what == "nursery" and not self.over:
+    def look_after_nursery(self) -> None:
+        """Without the nursery nothing can be started, and what it had started is gone."""
+        if self.nursery.link.closed and not self.over and not self.line:
             self._lose(LOST, f"the process that starts the others is gone; see {self.folder.logs / 'nursery.log'}")
 
     def stop(self, reason: str, hurry: bool = False) -> None:

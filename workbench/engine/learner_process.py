@@ -24,7 +24,6 @@ from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
 
 WAITS_EVERY_S = 5.0
-FAREWELL_S = 0.5
 
 
 def main(link: Link, arguments: dict[str, Any]) -> int:
@@ -105,9 +104,6 @@ class LearnerProcess:
 
     def _leave(self) -> int:
         """Let the last messages go out."""
-        until = time.monotonic() + FAREWELL_S
         self.driver.turn()
-        while time.monotonic() < until and not self.driver.wire.closed():
-            self.driver.wire.poll(20)
         self.driver.wire.close()
         return 0

@@ -10,6 +10,7 @@ import select
 import socket
 import struct
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -36,12 +37,15 @@ class Link:
     ----------
     closed : bool
         The other end is gone, or it sent what is no frame.
+    on_close : callable, optional
+        Called once, before the socket is closed: whoever watches it lets go of it.
     """
 
     def __init__(self, sock: socket.socket, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         sock.setblocking(False)
         self.sock = sock
         self.closed = False
+        self.on_close: Callable[[], Any] | None = None
         self._frame_bytes_max = frame_bytes_max
         self._incoming = bytearray()
         self._outgoing = bytearray()
@@ -94,6 +98,11 @@ class Link:
             self._incoming += data
         return self._frames()
 
+    def take(self, data: bytes) -> list[dict[str, Any]]:
+        """Messages that are whole with ``data``, which somebody else has read from the socket."""
+        self._incoming += data
+        return self._frames()
+
     def _frames(self) -> list[dict[str, Any]]:
         found = []
         while len(self._incoming) >= LENGTH.size:
@@ -134,7 +143,11 @@ class Link:
 
     def close(self) -> None:
         """Close this end; a second call does nothing."""
+        if self.closed:
+            return
         self.closed = True
+        if self.on_close is not None:
+            self.on_close()
         self.sock.close()
 
 

@@ -16,6 +16,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from workbench.algorithms import orders
+from workbench.algorithms.aggregators import AGGREGATORS
+from workbench.algorithms.fragments import Fragmentation, TensorSpec
+from workbench.algorithms.merging import MergeSettings
+from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.engine import child
 from workbench.engine.links import Link
 
@@ -58,6 +65,21 @@ def main() -> int:
     return _Nursery(control).serve()
 
 
+def warm_up() -> None:
+    """Fetch the kernels of a merge from their cache, or compile them, so that no syncer has to: a tiny merge per rule.
+
+    Kernels start no threads, so children may be forked afterwards.
+    """
+    tensors = (TensorSpec("a", (4, 4), "float32", "matrix"), TensorSpec("b", (8,), "float32", "embedding"))
+    for rule in AGGREGATORS:
+        arithmetic = SyncerArithmetic(Fragmentation(tensors, (0, 0), 1), [np.zeros(24, np.float32)])
+        sent = [np.full(24, value, np.float32) for value in (1.0, 2.0)]
+        looks = [orders.look(arithmetic, 0, values, "f32", 0) for values in sent]
+        arrived = [found.arrived for found in looks if found.arrived is not None]
+        settings = MergeSettings(merge=rule)
+        orders.merge(arithmetic, 0, 1, [0, 1], arrived, [1.0, 1.0], [0, 0], settings, fresh_outer=False)
+
+
 class _Nursery:
     def __init__(self, control: socket.socket) -> None:
         self.control = control
@@ -67,6 +89,7 @@ class _Nursery:
         signal.set_wakeup_fd(self.wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self.fds: list[int] = []
+        self.warm = False
         self.link.send({"ready": True})
 
     def serve(self) -> int:
@@ -86,8 +109,7 @@ class _Nursery:
         if not data:
             return False
         self.fds.extend(fds)
-        self.link._incoming += data
-        for request in self.link._frames():
+        for request in self.link.take(data):
             if "start" in request:
                 self.start(request, self.fds.pop(0))
             elif "signal" in request and request["pid"] in self.children:
@@ -103,6 +125,9 @@ class _Nursery:
         os.close(fd)
         self.children[pid] = request["ticket"]
         self.link.send({"started": request["ticket"], "pid": pid})
+        if not self.warm:
+            self.warm = True
+            warm_up()  # while the first child, which prepares the run, is at work
 
     def become(self, request: dict[str, Any], fd: int, parent: int) -> None:
         """The forked child: never returns."""

@@ -102,8 +102,8 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
 
 
 def _settings_answer(answer: dict[str, Any]) -> dict[str, Any]:
-    if answer["refused"] is not None:
-        return {"error": answer["refused"]}
+    if answer["why_not"] is not None:
+        return {"error": answer["why_not"]}
     return {"done": "set", "revision": answer["revision"], "round": answer["round"]}
 
 

@@ -11,6 +11,7 @@ import selectors
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ class Supervisor:
     def watch(self, link: Link, what: str, owner: Any) -> None:
         """Have a link looked at whenever something comes."""
         self.selector.register(link.sock, selectors.EVENT_READ, (what, (link, owner)))
+        link.on_close = partial(self.selector.unregister, link.sock)
 
     def supervise(self) -> tuple[int, str]:
         """Until everything has ended; returns exit code and last line."""
@@ -127,10 +129,11 @@ class Supervisor:
             elif what == "owner":
                 self._owner(key)
             elif what == "client":
-                self._client(who[0], key)
+                self._client(who[0])
             else:
-                self._link(who[0], what, who[1], key)
+                self._link(who[0], what, who[1])
         self.fleet.flush()
+        self.fleet.look_after_nursery()
 
     def _signalled(self) -> None:
         numbers = self.woken.recv(64)
@@ -142,18 +145,13 @@ class Supervisor:
             self.selector.unregister(key.fileobj)
             self.fleet.stop("owner_gone", hurry=True)
 
-    def _client(self, client: Link, key: selectors.SelectorKey) -> None:
+    def _client(self, client: Link) -> None:
         for request in self.control.requests(client):
             self.requests.take(request, client)
-        if client.closed:
-            self.selector.unregister(key.fileobj)
 
-    def _link(self, link: Link, what: str, owner: Any, key: selectors.SelectorKey) -> None:
+    def _link(self, link: Link, what: str, owner: Any) -> None:
         for message in link.read():
             self.fleet.heard(what, owner, message, link)
-        if link.closed:
-            self.selector.unregister(key.fileobj)
-            self.fleet.link_closed(what, owner)
 
 
 if __name__ == "__main__":

@@ -158,7 +158,7 @@ class SyncerProcess:
         elif "settings" in message:
             self.book.refused = None
             give(ev.SettingsAsked(message["settings"], message["who"]))
-            answer = {"revision": state.book.revision, "round": state.next_t, "refused": self.book.refused}
+            answer = {"revision": state.book.revision, "round": state.next_t, "why_not": self.book.refused}
             self.link.send({"answer": message["ticket"], **answer})
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
