@@ -146,7 +146,7 @@ class Connections:
     def _open(self, identity: bytes, hello: Hello) -> None:
         self._last_number += 1
         blocks = self._folder / block_name(identity) if self._folder is not None else None
-        link = Link(self._last_number, identity, hello, Queue(2 * len(self._sizes) + 64), blocks)
+        link = Link(self._last_number, identity, hello, Queue(2 * len(self._sizes) + 8), blocks)
         link.receiver = Receiver(
             decode_learner_message,
             partial(check_learner_message, peer=link.peer, sizes=self._sizes),

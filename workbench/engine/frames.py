@@ -127,7 +127,7 @@ def frame(kind: Frame, body: Any = None) -> bytes:
 
 
 def message_frame(message: LearnerMessage) -> bytes:
-    """First part of a learner's message; records for which there is no room are left to a later one (PROTOCOL section 6)."""
+    """First part of a learner's message; records that find no room are left to a later one (PROTOCOL section 6)."""
     head = frame(Frame.MESSAGE, message)
     while len(head) > HEADER_BYTES_MAX and message.records:
         message = msgspec.structs.replace(message, records=message.records[: len(message.records) // 2])

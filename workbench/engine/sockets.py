@@ -133,7 +133,7 @@ def receive(socket: Socket, place: Callable[[bytes, Buffer], memoryview | None])
     except zmq.Again:
         return None
     identity, last = b"", first
-    if socket.socket_type == zmq.ROUTER:
+    if socket.type == zmq.ROUTER:
         identity = first.bytes
         if not first.more:
             return Part(identity, b"", None, -1, False)
