@@ -13,8 +13,8 @@ from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
 from workbench.config import ConfigError
 from workbench.datasets import open_text
 from workbench.engine.committed import mapped_slots
+from workbench.engine.compiling import cache_folder
 from workbench.engine.layout import SLOTS_FILE, load_initial, read_config
-from workbench.engine.learner_process import cache_folder
 from workbench.engine.links import Link
 from workbench.training.compile_cache import enable_compile_cache
 from workbench.training.flat import fragmentation_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +64,8 @@ class Fleet:
         self.hurry = False
         self.finished = ""
         self.closing = False
+        self.away = False
+        self.waiting_for_others = False
         self.run_id = ""
         self.identity: dict[str, Any] = {"host": socket.gethostname()}
         self.status: dict[str, Any] = {}
@@ -96,8 +98,8 @@ class Fleet:
         managed.number += 1
         managed.restart_at = -1.0
         managed.stops = 0
-        environment: dict[str, str] = {}
-        link = self.nursery.start(managed, self._arguments(managed), environment)
+        managed.ready = False
+        link = self.nursery.start(managed, self._arguments(managed), {})
         self.watch(link, "process", managed)
 
     def _arguments(self, managed: Managed) -> dict[str, Any]:
@@ -138,12 +140,31 @@ class Fleet:
             managed.line = str(message.get("failed") or message.get("refused"))
         elif "prepared" in message:
             self._prepared(message["prepared"])
+        elif "ready" in message:
+            self._ready(managed)
         elif managed is self.syncer:
             self._syncer_said(message)
         elif managed is self.evaluator:
             self.evaluations.heard(message)
         elif managed is self.recorder and "recorded" in message:
             self.recorder.state = "done"
+
+    def _ready(self, managed: Managed) -> None:
+        """The first learners begin together, so that none runs ahead while others compile; later ones at once."""
+        managed.ready = True
+        if self.away:
+            self._go((managed,))
+        elif all(learner.ready or learner.state == "failed" for learner in self.learners):
+            self._go(self.learners)
+        elif not self.waiting_for_others:
+            self.waiting_for_others = True
+            self.timers.after(self.config.start_limit_s, self._go, self.learners)
+
+    def _go(self, learners: Sequence[Managed]) -> None:
+        self.away = True
+        for learner in learners:
+            if learner.ready and learner.link is not None:
+                learner.link.send({"go": True})
 
     def _syncer_said(self, message: dict[str, Any]) -> None:
         if "status" in message:
@@ -273,6 +294,9 @@ class Fleet:
     def _finish(self, reason: str) -> None:
         """The syncer has ended the run: learners leave, the last evaluation comes, then the journal is closed."""
         self.finished = reason
+        for learner in self.learners:
+            if learner.state in ("starting", "stopped") or learner.stops:
+                self.nursery.signal(learner, signal.SIGKILL)  # it has not joined, or cannot hear that it is over
         self.timers.after(LEARNERS_LIMIT_S, self._end_learners)
         self.timers.after(END_LIMIT_S, self._give_up)
         self._look_whether_over()

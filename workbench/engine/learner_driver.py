@@ -11,7 +11,6 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,8 +43,8 @@ class LearnerDriver:
     machine : LearnerMachine
     wire : LearnerWire
         Belongs to the thread that calls `turn`.
-    make : callable
-        Makes, in the training thread, the arithmetic with the run's first weights.
+    arithmetic : LearnerArithmetic
+        With the run's first weights, its step compiled.
     origin_ns : int
         Monotonic time at which the run began.
 
@@ -55,13 +54,9 @@ class LearnerDriver:
         Why the machine has left, empty before.
     """
 
-    def __init__(
-        self, machine: LearnerMachine, wire: Any, make: Callable[[], LearnerArithmetic], origin_ns: int
-    ) -> None:
-        self.machine, self.wire, self.origin_ns = machine, wire, origin_ns
+    def __init__(self, machine: LearnerMachine, wire: Any, arithmetic: LearnerArithmetic, origin_ns: int) -> None:
+        self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
         self.left = ""
-        self._make = make
-        self._arithmetic: LearnerArithmetic | None = None
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[act.Adopt | act.StartStep | None] = queue.SimpleQueue()
         self._out = Outgoing()
@@ -74,12 +69,6 @@ class LearnerDriver:
     def now(self) -> int:
         """Time since the run began [ns]."""
         return time.monotonic_ns() - self.origin_ns
-
-    @property
-    def arithmetic(self) -> LearnerArithmetic:
-        """Arrays of this learner; they are there from the adoption of a state on."""
-        assert self._arithmetic is not None, "a learner without state was asked for its arrays"
-        return self._arithmetic
 
     def begin(self) -> None:
         """Start training thread and machine."""
@@ -190,10 +179,9 @@ class LearnerDriver:
 
     def _train(self) -> None:
         try:
-            self._arithmetic = self._make()
             while (job := self._jobs.get()) is not None:
                 if isinstance(job, act.Adopt):
-                    self.give(ev.Adopted(self._arithmetic.digest()))
+                    self.give(ev.Adopted(self.arithmetic.digest()))
                 else:
                     self._step(job)
         except BaseException as error:

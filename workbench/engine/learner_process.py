@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig
 from workbench.datasets import open_text
+from workbench.engine.compiling import cache_folder, compiling
 from workbench.engine.layout import load_initial, read_config
 from workbench.engine.learner_driver import LearnerDriver
 from workbench.engine.learner_wire import LearnerWire
@@ -18,7 +18,6 @@ from workbench.protocol.learner import LearnerMachine
 from workbench.protocol.learner_state import new_state
 from workbench.protocol.records import label_of, process_of
 from workbench.protocol.settings import fixed_settings_of, learner_settings_of
-from workbench.training.compile_cache import enable_compile_cache
 from workbench.training.flat import fragmentation_of
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
@@ -34,11 +33,6 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
         link.send({"failed": str(error)})
         print(error, flush=True)
         return 2
-
-
-def cache_folder() -> Path:
-    """Folder of compiled programs, of this user alone."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "workbench" / "compiled"
 
 
 class LearnerProcess:
@@ -61,23 +55,26 @@ class LearnerProcess:
         self.label = label_of(process_of(self.learner))
         self.address: str = arguments["address"]
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
-        machine = LearnerMachine(new_state(self.learner, arguments["number"], fixed, learner_settings_of(self.config)))
-        self.sizes = fragmentation_of(self.config).sizes
-        wire = LearnerWire(arguments["run_id"], list(self.sizes), self.learner, arguments["number"], self.address)
-        self.driver = LearnerDriver(machine, wire, self._make, arguments["origin_ns"])
+        number: int = arguments["number"]
+        machine = LearnerMachine(new_state(self.learner, number, fixed, learner_settings_of(self.config)))
+        arithmetic = self._make()
+        sizes = list(fragmentation_of(self.config).sizes)
+        wire = LearnerWire(arguments["run_id"], sizes, self.learner, number, self.address)
+        self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"])
 
     def _make(self) -> LearnerArithmetic:
-        """The arithmetic with the first weights, its step compiled; made in the training thread."""
-        enable_compile_cache(cache_folder())
+        """The arithmetic with the first weights, its step compiled: who joins can step."""
         program = TrainingProgram(self.config, open_text(self.config.data))
-        program.warm_up()
+        with compiling(cache_folder(), (self.config.model, self.config.inner)):
+            program.warm_up()
         arithmetic = LearnerArithmetic(self.config, self.learner, program, program.fragmentation)
-        arithmetic.load(load_initial(self.run_folder, self.sizes))
+        arithmetic.load(load_initial(self.run_folder, program.fragmentation.sizes))
         return arithmetic
 
     def run(self) -> int:
         """Turn until the machine leaves."""
         driver, state = self.driver, self.driver.machine.state
+        self._await_the_others()
         began = said = time.monotonic()
         driver.begin()
         while not driver.left:
@@ -92,6 +89,14 @@ class LearnerProcess:
             if now - began >= self.config.connect_limit_s:
                 return self._give_up(why)
         return self._leave()
+
+    def _await_the_others(self) -> None:
+        """Say that the step is compiled; whoever started this process says when to begin."""
+        self.link.send({"ready": True})
+        while not self.link.closed:
+            message = self.link.receive(3600.0)
+            if message is not None and "go" in message:
+                return
 
     def _give_up(self, why: str) -> int:
         line = (

@@ -35,6 +35,8 @@ class Managed:
         ``waiting`` (for its start), ``starting``, ``running``, ``stopped`` (SIGSTOP), ``ended``, ``failed``.
     number, pid : int
         Of the present start; pid is 0 while there is none.
+    ready : bool
+        A learner has compiled its step, and joins when it is told to.
     failed_starts : int
         Starts in a row that did not get anywhere.
     """
@@ -46,6 +48,7 @@ class Managed:
     state: str = "waiting"
     number: int = 0
     pid: int = 0
+    ready: bool = False
     failed_starts: int = 0
     backoff_s: float = BACKOFF_FIRST_S
     link: Link | None = None
