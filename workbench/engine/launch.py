@@ -254,6 +254,7 @@ class Run:
             if until is not None and time.monotonic() > until:
                 raise TimeoutError(f"{self.path} has not come so far within {timeout_s:g} s; see {self.folder.logs}")
             time.sleep(LOOK_EVERY_S)
+        self._reap()
         code, line = self.outcome()
         if code != 0 or rounds is not None:
             raise RunEnded(line or f"the run was over before {rounds} merges", code)
@@ -282,6 +283,7 @@ class Run:
         self._reap()
 
     def _reap(self) -> None:
+        """Nothing of a supervisor that has ended is left in this process."""
         if self._supervisor is not None:
             self._supervisor.wait(timeout=OWNER_LIMIT_S)
             if self._supervisor.stdin is not None:
