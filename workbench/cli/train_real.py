@@ -13,7 +13,7 @@ from workbench.config import RunConfig
 if TYPE_CHECKING:
     from workbench.simulate.faults import FaultPlan
 
-DONE, LOST, INTERRUPTED = 0, 3, 130
+WRONG, INTERRUPTED = 2, 130
 
 
 def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
@@ -41,9 +41,10 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     code, line = run.outcome()
     if line:
         print(f"workbench: {line}", file=sys.stderr)
-    if code in (2, LOST):
-        return code, {}
-    return INTERRUPTED if interrupted else code, _summary(run.path, time.monotonic() - began)
+    if interrupted:
+        code = INTERRUPTED
+    began_at_all = run.folder.tape.exists()
+    return code, _summary(run.path, time.monotonic() - began) if began_at_all and code != WRONG else {}
 
 
 def _summary(path: Path, wall_s: float) -> dict[str, Any]:

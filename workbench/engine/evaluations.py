@@ -52,7 +52,7 @@ class Evaluations:
             )
         if self.waits or "missed" in message:
             self.waits = self.fleet.tell_syncer({"evaluate_now": True})
-        self.fleet.evaluation_came()
+        self.fleet.ending.look()
 
     def again(self) -> None:
         """Another syncer: it is asked for what the former was."""

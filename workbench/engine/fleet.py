@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import RunConfig
+from workbench.engine.ending import LOST, WRONG, Ending
 from workbench.engine.evaluations import Evaluations
 from workbench.engine.layout import Plan
 from workbench.engine.links import Link
@@ -20,11 +21,6 @@ from workbench.engine.timers import Timers
 from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, process_of
 from workbench.tape.journal import read_header
 from workbench.tape.run_folder import RunFolder
-
-END_LIMIT_S = 60.0
-HURRY_LIMIT_S = 4.0
-LEARNERS_LIMIT_S = 3.0
-DONE, AGAINST, WRONG, LOST = 0, 1, 2, 3
 
 
 class Fleet:
@@ -59,11 +55,6 @@ class Fleet:
         self.folder, self.runtime, self.config, self.timers, self.watch = folder, runtime, config, timers, watch
         self.origin_ns = time.monotonic_ns()
         self.over = False
-        self.code, self.line = DONE, ""
-        self.stopping = ""
-        self.hurry = False
-        self.finished = ""
-        self.closing = False
         self.away = False
         self.waiting_for_others = False
         self.run_id = ""
@@ -78,6 +69,7 @@ class Fleet:
         self.reports = Reports(self)
         self.evaluations = Evaluations(self)
         self.striker = Striker(self, plan)
+        self.ending = Ending(self)
         self.nursery = Nursery(folder.logs)
         watch(self.nursery.link, "nursery", None)
 
@@ -93,7 +85,7 @@ class Fleet:
 
     def start(self, managed: Managed) -> None:
         """Start a process, unless the run is ending."""
-        if managed.alive or managed.state == "starting" or (self.finished and managed is not self.recorder):
+        if managed.alive or managed.state == "starting" or (self.ending.finished and managed is not self.recorder):
             return
         managed.number += 1
         managed.restart_at = -1.0
@@ -175,8 +167,8 @@ class Fleet:
             self.syncer.got_somewhere()
             self.reports.again()
             self.evaluations.again()
-            if self.stopping:
-                self.tell_syncer({"stop": self.stopping})
+            if self.ending.stopping:
+                self.tell_syncer({"stop": self.ending.stopping})
         elif "evaluate" in message:
             self.evaluations.asked(message)
         elif "answer" in message:
@@ -184,7 +176,7 @@ class Fleet:
             if answer is not None:
                 answer(message)
         elif "finished" in message:
-            self._finish(message["finished"])
+            self.ending.finish(message["finished"])
         elif "closed" in message:
             self.syncer.state = "done"
 
@@ -220,16 +212,17 @@ class Fleet:
             self.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
         if managed is self.preparer:
             if how != "exit 0":
-                self._lose(WRONG if managed.line else LOST, managed.line or f"the run could not be prepared: {how}")
+                line = managed.line or f"the run could not be prepared: {how}"
+                self.ending.lose(WRONG if managed.line else LOST, line)
         elif managed is self.syncer:
             self._syncer_ended(how)
         elif managed is self.recorder:
             self._recorder_ended(how)
-        elif self.finished or self.over:
+        elif self.ending.finished or self.over:
             managed.state = "ended"
         else:
             self._start_again(managed, how)
-        self._look_whether_over()
+        self.ending.look()
 
     def _start_again(self, managed: Managed, how: str) -> None:
         """Back off, then start once more; what never gets anywhere is left alone and shown."""
@@ -255,99 +248,25 @@ class Fleet:
             self.syncer.state = "ended"
             return
         if self.syncer.line:
-            self._lose(LOST, self.syncer.line)
-        elif self.finished:
+            self.ending.lose(LOST, self.syncer.line)
+        elif self.ending.finished:
             self.syncer.state = "ended"
         else:
             self._start_again(self.syncer, how if how != "exit 0" else "exit without a word")
             if self.syncer.state == "failed":
-                self._lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
+                self.ending.lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
 
     def _recorder_ended(self, how: str) -> None:
-        if self.recorder.state == "done" or self.hurry:
+        if self.recorder.state == "done" or self.ending.hurry:
             self.recorder.state = "ended"
         else:
             self._start_again(self.recorder, how if how != "exit 0" else "exit without a word")
 
     def look_after_nursery(self) -> None:
         """Without the nursery nothing can be started, and what it had started is gone."""
-        if self.nursery.link.closed and not self.over and not self.line:
-            self._lose(LOST, f"the process that starts the others is gone; see {self.folder.logs / 'nursery.log'}")
-
-    def stop(self, reason: str, hurry: bool = False) -> None:
-        """End the run in order; in a ``hurry`` within some seconds, whatever is left undone."""
-        if hurry and not self.hurry:
-            self.hurry = True
-            self.timers.after(HURRY_LIMIT_S, self._give_up)
-        if self.stopping or self.finished:
-            return
-        self.stopping = reason
-        if not hurry:
-            self.timers.after(END_LIMIT_S, self._give_up)
-        if self.syncer.number == 0:
-            self._lose(LOST, "stopped before the run began")
-        for learner in self.learners:
-            if learner.stops:
-                self.nursery.signal(learner, signal.SIGCONT)
-        self.tell_syncer({"stop": reason})
-
-    def _finish(self, reason: str) -> None:
-        """The syncer has ended the run: learners leave, the last evaluation comes, then the journal is closed."""
-        self.finished = reason
-        for learner in self.learners:
-            if learner.state in ("starting", "stopped") or learner.stops:
-                self.nursery.signal(learner, signal.SIGKILL)  # it has not joined, or cannot hear that it is over
-        self.timers.after(LEARNERS_LIMIT_S, self._end_learners)
-        self.timers.after(END_LIMIT_S, self._give_up)
-        self._look_whether_over()
-
-    def _end_learners(self) -> None:
-        for learner in self.learners:
-            self.nursery.signal(learner, signal.SIGKILL)
-
-    def _give_up(self) -> None:
-        if not self.over:
-            self.code = self.code if self.hurry else LOST
-            self.line = self.line or f"the run did not end within {END_LIMIT_S:g} s of being told to"
-            self.over = True
-
-    def _lose(self, code: int, line: str) -> None:
-        """The run cannot go on: what is journalled goes onto the tape, then everything ends."""
-        if not self.line:
-            self.code, self.line = code, line
-        self.finished = self.finished or "lost"
-        self.timers.after(LEARNERS_LIMIT_S if self.run_id else 0.0, self._give_up)
-        self._end_learners()
-        self._close_journal()
-        self._look_whether_over()
-
-    def _look_whether_over(self) -> None:
-        """Let the end of one thing begin the next, until nothing is left."""
-        if not self.finished or self.over:
-            return
-        if any(learner.alive for learner in self.learners):
-            return
-        if self.evaluations.pending and not (self.hurry or self.line):
-            return
-        if not self.closing:
-            self._close_journal()
-        if self.recorder.state == "ended" and not self.syncer.alive:
-            self.over = True
-
-    def _close_journal(self) -> None:
-        """No further record: syncer and recorder close theirs, the evaluator leaves."""
-        self.closing = True
-        self.reports.again()
-        self.tell_syncer({"close": True})
-        for managed in (self.evaluator, self.recorder):
-            if managed.link is not None:
-                managed.link.send({"close": True})
-        if not self.recorder.alive and self.recorder.state != "starting":
-            self.recorder.state = "ended"
-
-    def evaluation_came(self) -> None:
-        """One less to wait for."""
-        self._look_whether_over()
+        if self.nursery.link.closed and not self.over and not self.ending.line:
+            log = self.folder.logs / "nursery.log"
+            self.ending.lose(LOST, f"the process that starts the others is gone; see {log}")
 
     def flush(self) -> None:
         """Send what waits."""
@@ -355,13 +274,6 @@ class Fleet:
             if managed.link is not None:
                 managed.link.flush()
         self.nursery.link.flush()
-
-    def outcome(self) -> tuple[int, str]:
-        """Exit code and last line."""
-        if self.code == DONE and any(learner.state == "failed" for learner in self.learners):
-            names = ", ".join(learner.label for learner in self.learners if learner.state == "failed")
-            return AGAINST, f"{names} failed {FAILED_STARTS_MAX} times in a row without one step"
-        return self.code, self.line
 
     def end(self) -> None:
         """Nothing that was started is left."""

@@ -95,7 +95,8 @@ class _Nursery:
     def serve(self) -> int:
         while True:
             writers = [self.control] if self.link.waiting else []
-            readable, _, _ = select.select([self.control, self.wake_r], writers, [])
+            watched: list[Any] = [self.control, self.wake_r]
+            readable, _, _ = select.select(watched, writers, [])
             self.link.flush()
             if self.wake_r in readable:
                 os.read(self.wake_r, 4096)

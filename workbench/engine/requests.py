@@ -87,7 +87,7 @@ class Requests:
         return None
 
     def _stop(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
-        self.fleet.stop(str(request.get("reason", "stopped")))
+        self.fleet.ending.stop(str(request.get("reason", "stopped")))
         return {"done": "stop"}
 
 
@@ -116,6 +116,14 @@ def _seconds(request: dict[str, Any], key: str, default: float) -> float:
     return float(value)
 
 
+def _phase(fleet: Fleet) -> str:
+    if fleet.status.get("storage_full"):
+        return "storage_full"
+    if fleet.ending.finished or fleet.ending.stopping:
+        return "ending"
+    return "running" if fleet.status.get("began") else "starting"
+
+
 def status_of(fleet: Fleet) -> dict[str, Any]:
     """The run as people and programs want to see it."""
     seen = fleet.status.get("learners", {})
@@ -134,15 +142,12 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
                 "line": managed.line,
             }
         )
-    phase = "ending" if fleet.finished or fleet.stopping else "running" if fleet.status.get("began") else "starting"
-    if fleet.status.get("storage_full"):
-        phase = "storage_full"
     rest = {key: value for key, value in fleet.status.items() if key != "learners"}
     return {
         **rest,
         "merges": fleet.status.get("merges", 0),
         "rounds": fleet.config.rounds,
-        "phase": phase,
+        "phase": _phase(fleet),
         "run": str(fleet.folder.path),
         "elapsed_s": fleet.now() / 1e9,
         "val_loss": fleet.evaluations.last.get("loss"),

@@ -50,7 +50,7 @@ class Striker:
         fleet = self.fleet
         target = fleet.syncer if fault.learner < 0 else fleet.learners[fault.learner]
         act = self._kill if fault.kind.startswith("kill") else self._stall
-        effect = not fleet.finished and target.alive and act(target, fault.for_ns)
+        effect = not fleet.ending.finished and target.alive and act(target, fault.for_ns)
         if not effect:
             until = fleet.now()
         elif fault.for_ns:

@@ -110,7 +110,7 @@ class Supervisor:
             self.fleet.begin()
             while not self.fleet.over:
                 self._turn()
-            return self.fleet.outcome()
+            return self.fleet.ending.outcome()
         finally:
             self.fleet.end()
             self.control.close()
@@ -138,12 +138,12 @@ class Supervisor:
     def _signalled(self) -> None:
         numbers = self.woken.recv(64)
         if signal.SIGTERM in numbers:
-            self.fleet.stop("SIGTERM")
+            self.fleet.ending.stop("SIGTERM")
 
     def _owner(self, key: selectors.SelectorKey) -> None:
         if not os.read(0, 4096):
             self.selector.unregister(key.fileobj)
-            self.fleet.stop("owner_gone", hurry=True)
+            self.fleet.ending.stop("owner_gone", hurry=True)
 
     def _client(self, client: Link) -> None:
         for request in self.control.requests(client):

@@ -169,7 +169,7 @@ class SyncerDriver:
 
     def _journal(self, records: list[Record]) -> None:
         """Records, behind the input that they follow from, in one write; waits while there is no room."""
-        items = [*self.inputs, *records]
+        items: list[Record | Input] = [*self.inputs, *records]
         self.inputs = []
         while True:
             try:

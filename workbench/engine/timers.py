@@ -12,10 +12,10 @@ class Timers:
     """A heap of calls on the monotonic clock."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[float, int, Callable[..., Any], tuple[Any, ...]]] = []
         self._count = 0
 
-    def after(self, seconds: float, what: Callable[..., None], *arguments: Any) -> None:
+    def after(self, seconds: float, what: Callable[..., Any], *arguments: Any) -> None:
         """Call ``what(*arguments)`` in so many seconds."""
         self._count += 1
         heapq.heappush(self._heap, (time.monotonic() + seconds, self._count, what, arguments))
