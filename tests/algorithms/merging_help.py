@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +14,10 @@ from workbench.algorithms.flush import flush_to_zero
 from workbench.algorithms.fragments import TensorSpec, fragment
 from workbench.algorithms.merging import shares_of
 from workbench.algorithms.slots import AggregatorInputs, Geometry, Key
-from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
+from workbench.algorithms.syncer_arithmetic import MergeInfo, MergeSettings, SyncerArithmetic
+
+PLAIN = MergeSettings("mean", "sgd", 1.0, 0.0)
+NESTEROV = MergeSettings("rda", "nesterov", 0.5, 0.9)
 
 
 def combine(rule: str, v: ArrayLike, w: ArrayLike) -> tuple[np.ndarray, Geometry]:
@@ -50,3 +54,18 @@ def random_differences(seed: int, learners: int, size: int) -> np.ndarray:
     """Nearly orthogonal float32 (learner, size) of different lengths."""
     generator = np.random.default_rng(seed)
     return (generator.standard_normal((learners, size)) * generator.uniform(0.5, 2, (learners, 1))).astype(np.float32)
+
+
+def vectors(seed: int, count: int, size: int) -> list[np.ndarray]:
+    """Rows of `random_differences`."""
+    return list(random_differences(seed, count, size))
+
+
+def advance(
+    arithmetic: SyncerArithmetic, p: int, values: Any, weights: Any = None, settings: MergeSettings = NESTEROV
+) -> MergeInfo:
+    """Merge and commit the next version from learners 0, 1, … on the current base."""
+    base, count = arithmetic.version(p), len(values)
+    info = arithmetic.merge(p, base + 1, range(count), values, weights or [1.0] * count, [base] * count, settings)
+    arithmetic.commit(p, base + 1)
+    return info

@@ -35,3 +35,9 @@ def test_aligned_rows_begin_at_cache_lines(shape: tuple[int, ...], dtype: type) 
 def test_only_contiguous_float32_vectors_have_addresses(bad: np.ndarray) -> None:
     with pytest.raises(ValueError, match="expected a contiguous float32 vector"):
         addresses([np.zeros(4, np.float32), bad])
+
+
+def test_long_vectors_lie_at_different_places_within_their_pages() -> None:
+    vectors = [aligned((5000,)) for _ in range(8)] + list(aligned((4, 5000)))
+    assert len({vector.ctypes.data % 4096 for vector in vectors[:8]}) == 8
+    assert len({vector.ctypes.data % 4096 for vector in vectors[8:]}) == 4

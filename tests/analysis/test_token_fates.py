@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.analysis.runs import CONFIG, FAULTS, SECOND, evaluated, simulated
+from tests.analysis.runs import CONFIG, FAULTS, SECOND, simulated
 from tests.tape.journals import Fleet
-from workbench.analysis.arrays.token_fates import ledger_of, merged_share, token_fates, validation_curve
+from workbench.analysis.arrays.token_fates import fates_by_learner, ledger_of, merged_share, token_fates
 from workbench.analysis.from_records import tables
 from workbench.protocol.records import Kind
 from workbench.simulate.faults import Fault
@@ -63,11 +63,14 @@ def test_fates_after_every_merge_end_at_the_totals() -> None:
     assert np.diff(fates["tokens_merged"], prepend=0).tolist() == pytest.approx(list(ledger.merged_by_round().values()))
 
 
-def test_validation_curve() -> None:
-    curve = validation_curve(tables([evaluated(0.5, 0, 5.7), evaluated(2, 20, 3.0)]))
-    assert {name: values.tolist() for name, values in curve.items()} == {
-        "loss": [5.7, 3.0], "merges": [0, 20], "tokens": [0, 2000], "time_s": [0.5, 2.0]
-    }  # fmt: skip
+@pytest.mark.parametrize("seed", range(3))
+def test_fates_of_the_learners_add_up_to_the_totals(seed: int) -> None:
+    sizes = [3, 5]
+    ledger = ledger_of(tables(Fleet(seed).run(400).records), sizes)
+    found, totals = fates_by_learner(ledger, sizes), ledger.totals()
+    assert {f"tokens_{fate}": tokens.sum() for fate, tokens in found.items()} == pytest.approx(totals)
+    fates = np.sum([tokens for fate, tokens in found.items() if fate != "processed"], 0)
+    assert fates.tolist() == pytest.approx(found["processed"].tolist())
 
 
 def test_no_tokens_no_share() -> None:

@@ -2,6 +2,8 @@
 
 ``python -m tests.benchmarks.grid alone --steps 900`` trains each learner of a preset alone, without any
 communication, and writes the validation loss at its own steps: what a run with communication has to beat.
+``python -m tests.benchmarks.grid all`` makes the runs of `tests.benchmarks.cases`, the most telling first; their
+modes (``joint``, ``decoupled``, ``synchronous``, ``outer``, ``inner``) may be named instead.
 Results lie in ``tests/benchmarks/results``, with the command, the versions and the environment they come from.
 """
 
@@ -17,16 +19,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.cases import CASES, STEPS, WIDE_BATCHES, Case, chosen, config_of, run
 from workbench.config import PRESETS, RunConfig
 from workbench.datasets import heldout, open_text
 from workbench.training import LearnerArithmetic, TrainingProgram, initial_weights
-from workbench.training.environment import fingerprint
+from workbench.training.environment import code_version, fingerprint
 from workbench.training.evaluation import validation_loss
 from workbench.training.flat import all_tensors
 
 RESULTS = Path(__file__).parent / "results"
 PACKAGES = ("jax", "jaxlib", "flax", "optax", "numpy")
-FINAL_BATCHES = 256
 
 
 def train_alone(program: TrainingProgram, learner: int, steps: int, every: int) -> dict[str, Any]:
@@ -48,7 +50,7 @@ def train_alone(program: TrainingProgram, learner: int, steps: int, every: int) 
         spent += time.perf_counter() - begin
         if n % every == 0 or n == steps:
             curve.append((n, arithmetic.evaluate()))
-    wide = heldout(program.text, FINAL_BATCHES, config.inner.batch, config.model.context)
+    wide = heldout(program.text, WIDE_BATCHES, config.inner.batch, config.model.context)
     parameters = all_tensors(arithmetic.weights(), program.fragmentation)
     return {
         "learner": learner,
@@ -74,13 +76,41 @@ def alone(arguments: argparse.Namespace) -> Path:
     return path
 
 
+def grid(arguments: argparse.Namespace) -> Path:
+    """Runs of one mode or of all; a mode's file is written after every run, and keeps the runs with other labels."""
+    path = RESULTS
+    for case in chosen(arguments.command, arguments.only):
+        done = run(case, arguments.steps, arguments.seed) | {"command": command(), "code": code_version()}
+        config = asdict(config_of(case._replace(changes={}), arguments.steps, arguments.seed))
+        path = write(case.mode, {"config": config, "runs": [*others(case), done]})
+        print(f"{case.mode}, {case.label}: {done['val_loss']:.3f}, wide {done['val_loss_wide']:.3f}", flush=True)
+    return path
+
+
+def others(case: Case) -> list[dict[str, Any]]:
+    """Runs of the mode that are on file under other labels, made with the same versions of the packages."""
+    path = RESULTS / f"{case.mode}.json"
+    before = json.loads(path.read_text()) if path.exists() else {}
+    if before.get("versions") != versions():
+        return []
+    return [done for done in before["runs"] if done["label"] != case.label]
+
+
+def versions() -> dict[str, str]:
+    """Versions of what decides the numbers."""
+    return {package: version(package) for package in PACKAGES} | {"python": platform.python_version()}
+
+
+def command() -> str:
+    """What was typed."""
+    return "python -m tests.benchmarks.grid " + " ".join(sys.argv[1:])
+
+
 def write(name: str, result: dict[str, Any]) -> Path:
     """Write a result with where it comes from."""
-    packages = {package: version(package) for package in PACKAGES} | {"python": platform.python_version()}
-    command = "python -m tests.benchmarks.grid " + " ".join(sys.argv[1:])
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.json"
-    whole = {"command": command, "versions": packages, "fingerprint": fingerprint(), **result}
+    whole = {"command": command(), "versions": versions(), "fingerprint": fingerprint(), **result}
     path.write_text(json.dumps(whole, indent=1) + "\n")
     return path
 
@@ -96,8 +126,16 @@ def main() -> None:
     one.add_argument("--seed", type=int, default=0)
     one.add_argument("--rate", type=float, default=RunConfig().inner.rate, help="peak inner learning rate")
     one.add_argument("--name", default="alone", help="name of the result file (default alone)")
+    one.set_defaults(command_function=alone)
+    for mode in ("all", *dict.fromkeys(case.mode for case in CASES)):
+        many = commands.add_parser(mode, help="runs of this mode in virtual time")
+        many.add_argument("--steps", type=int, default=STEPS, help=f"own steps of each learner (default {STEPS})")
+        many.add_argument("--seed", type=int, default=0)
+        many.add_argument("--only", default="", metavar="LABEL", help="the run with this label alone")
+        many.set_defaults(command_function=grid)
     arguments = parser.parse_args()
-    print(alone(arguments))
+    code_version()  # read now and kept: the source may change while a long run goes on
+    print(arguments.command_function(arguments))
 
 
 if __name__ == "__main__":

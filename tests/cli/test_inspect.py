@@ -1,83 +1,179 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
-import xarray as xr
 
+from workbench.analysis import ACCESSORS
+from workbench.analysis.reports import REPORTS, ROWS
 from workbench.cli.inspect import TABLES
 from workbench.cli.main import main
-from workbench.tape.errors import TapeError
+from workbench.protocol.records import Kind
+from workbench.tape import JournalWriter, open_tape, read_header, read_journal
+
+Tell = Callable[..., dict[str, Any]]
 
 
-def per_learner(name: str, units: str = "1") -> xr.Dataset:
-    values = xr.DataArray(np.array([0.5, 0.25]), dims="learner", attrs={"units": units})
-    return xr.Dataset({name: values, "whole": xr.DataArray(0.375, attrs={"long_name": f"{name} of the run"})})
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """Run inspect on a terminal of a given width and return what it printed, without ends of lines."""
+
+    def look(*words: str, width: int = 80, code: int = 0) -> str:
+        monkeypatch.setenv("COLUMNS", str(width))
+        capsys.readouterr()
+        assert main(["inspect", *words]) == code
+        out = capsys.readouterr().out
+        assert max((len(line.rstrip()) for line in out.splitlines() if str(words[0]) not in line), default=0) <= width
+        return " ".join(out.split())
+
+    return look
 
 
-def rounds() -> xr.Dataset:
-    count = np.arange(100)
-    columns = {f"column_{i}": xr.DataArray(count * i, dims="merge", attrs={"units": "ns"}) for i in range(8)}
-    wide = xr.DataArray(np.zeros((100, 40)), dims=("merge", "fragment"), attrs={"long_name": "wide"})
-    return xr.Dataset({**columns, "wide": wide, "cube": xr.DataArray(np.zeros((2, 2, 2)), dims=("a", "b", "c"))})
+def journaled(folder: Path, like: Path, without: Callable[[int, Any], bool]) -> Path:
+    """Write a run folder whose journal holds the records of another run but some."""
+    records = [r for i, r in enumerate(read_journal(like / "journal").records) if not without(i, r)]
+    folder.mkdir()
+    shutil.copy(like / "config.toml", folder)
+    with JournalWriter(folder / "journal", read_header(like / "journal")) as journal:
+        journal.append(records)
+    return folder
 
 
-@pytest.fixture(autouse=True)
-def analyses(stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stand in for tape and analyses, on a terminal of 80 columns."""
-    monkeypatch.setenv("COLUMNS", "80")
-
-    def open_tape(run: Path) -> Path:
-        if run.name == "none":
-            raise TapeError(f"{run} holds no tape")
-        return run
-
-    def accessor(name: str) -> Callable[[Path], xr.Dataset]:
-        return lambda tape: rounds() if name == "rounds" else per_learner(name, "s")
-
-    accessors = {name: accessor(name) for name in TABLES}
-    stand_in("workbench.tape", open_tape=open_tape)
-    stand_in("workbench.analysis", ACCESSORS=accessors)
-    summary = {"tokens_merged": 123456, "val_loss_last": 1.5, "wall_s": 2.0, "goodput": float("nan")}
-    stand_in("workbench.analysis.summary", summary=lambda tape: summary)
-
-
-def test_the_overview_has_units_and_every_learner(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "run"]) == 0
-    out = capsys.readouterr().out
-    texts = ["tokens merged [tokens]", "123,456", "validation loss last [nats/byte]", "wall [s]", "L0", "L1", "more:"]
+def test_the_overview_tells_the_story(small_run: Path, terminal: Callable[..., str]) -> None:
+    out = terminal(str(small_run))
+    report = REPORTS["overview"](open_tape(small_run))
+    kill = report["faults"][0]
+    texts = [
+        "finished: 60 merges in", "3 learners, K 2, fresh, grace adaptive", "changed from the defaults: rounds 60",
+        f"{report['validation']['last']:.3f} nats/byte", "token ledger: balanced",
+        "faults that struck: 2 kill, 1 stall",
+        f"kill L1 for 1 s missed {kill['merges_missed']} merges", "none: its target was gone", "kill syncer for 500 ms",
+        "syncer started again once", "staleness versions 0/0/0", "TABLE is ledger",
+    ]  # fmt: skip
     assert [text for text in texts if text not in out] == []
-    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+    assert [f"L{learner}" for learner in range(3) if f" L{learner} " not in out] == []
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_every_analysis_fits_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "run", name]) == 0
-    out = capsys.readouterr().out
-    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
+@pytest.mark.parametrize("table", TABLES)
+def test_every_table_fits_a_wide_terminal_and_its_rows_a_narrow_one(
+    table: str, small_run: Path, terminal: Callable[..., str]
+) -> None:
+    assert "finished: 60 merges" in terminal(str(small_run), table, width=120)
+    assert terminal(str(small_run), table, "--rows", "3")
 
 
-def test_what_is_left_out_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "run", "rounds"]) == 0
-    out = capsys.readouterr().out
-    assert out.count("not shown: 76 rows") == 2
-    assert "not shown: wide, merge x fragment, 40 columns" in out
-    assert "not shown: cube with 3 dimensions" in out
-    assert "column 7" in out
+@pytest.mark.parametrize(
+    ("table", "texts"),
+    [
+        ("ledger", ["token ledger: balanced", "in 3 learners x 6 fragments", "lost death", "tokens by learner"]),
+        ("participation", ["expected contributions", "not expected down", "in a merge", "why not in a merge"]),
+        ("staleness", ["version merged into - 1 - base version", "by learner: median/p95/max", "H = 6 folds median"]),
+        ("goodput", ["useful of", "dead or stopped", "by learner allocated goodput", "a cell"]),
+        ("rounds", ["first ready → quorum", "learners in a merge", "between two merges:", "bound B"]),
+        ("validation", ["nats/byte", "tokens processed", "┤", "to reach a loss", "untrained model"]),
+    ],
+)
+def test_every_table_tells_what_it_is_for(
+    table: str, texts: list[str], small_run: Path, terminal: Callable[..., str]
+) -> None:
+    out = terminal(str(small_run), table)
+    assert [text for text in texts if text not in out] == []
 
 
-def test_json_holds_everything_with_units(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "run", "rounds", "--json"]) == 0
-    data = json.loads(capsys.readouterr().out)
-    assert len(data["data_vars"]["column_7"]["data"]) == 100
-    assert data["data_vars"]["column_7"]["attrs"]["units"] == "ns"
-    assert main(["inspect", "run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["goodput"] is None
+@pytest.mark.parametrize("table", TABLES)
+def test_json_is_the_report_and_the_rows_behind_it(table: str, small_run: Path, told: Tell) -> None:
+    tape = open_tape(small_run)
+    found = told("inspect", str(small_run), table)
+    assert (found["table"], found["path"], found["run"]["state"]) == (table, str(small_run), "finished")
+    assert set(REPORTS[table](tape)) <= set(found)
+    rows = ACCESSORS[ROWS[table]](tape)
+    assert found["rows"]["dims"] == dict(rows.sizes)
+    assert set(found["rows"]["data_vars"]) == set(map(str, rows.data_vars))
+    few = told("inspect", str(small_run), table, "--rows", "-2")
+    assert all(few["rows"]["dims"][dim] == 2 for dim in rows.sizes if dim in ("merge", "contribution", "row"))
 
 
-def test_a_folder_without_a_tape_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["inspect", "none"]) == 2
-    assert capsys.readouterr().err == "workbench: none holds no tape\n"
+def test_the_numbers_of_the_json(small_run: Path, told: Tell) -> None:
+    goodput = told("inspect", str(small_run), "goodput")
+    for row in goodput["by_learner"]:
+        assert row["goodput"] + sum(row["badput"].values()) == pytest.approx(1.0)
+    rounds = told("inspect", str(small_run), "rounds")
+    assert sum(row["merges"] for row in rounds["contributors"]) == 60
+    validation = told("inspect", str(small_run), "validation", "--reach", "5.3,0.001")
+    assert [row["loss"] for row in validation["reached"]] == [5.3, 0.001]
+    assert validation["reached"][1]["merges"] is None
+    overview = told("inspect", str(small_run))
+    assert overview["validation"]["last"] == validation["last"]
+    assert len(overview["learners"]) == 3
+
+
+def test_rows_are_those_asked_for(small_run: Path, terminal: Callable[..., str]) -> None:
+    first = terminal(str(small_run), "rounds", "--rows", "2", width=200)
+    assert "row round fragment epoch version outcome" in first and " 0 1 " in first
+    last = terminal(str(small_run), "participation", "--rows", "-1", width=200)
+    assert " 59 " in last and "included L2" in last
+    every = terminal(str(small_run), "validation", "--rows", "0")
+    assert len(every.split()) > 7 * 6
+
+
+def test_a_ledger_that_does_not_balance_is_code_1(
+    small_run: Path, tmp_path: Path, terminal: Callable[..., str], told: Tell
+) -> None:
+    run = journaled(tmp_path / "run", small_run, lambda i, record: record.kind == Kind.STEP_ENDED and 400 < i < 500)
+    assert "token ledger: NOT balanced in 3 learners x 6 fragments: L" in terminal(str(run), "ledger", code=1)
+    assert "NOT balanced" in terminal(str(run), code=1)
+    assert told("inspect", str(run), "ledger", code=1)["balanced"] is False
+
+
+def test_a_run_that_was_cut_off_is_told_up_to_there(
+    small_run: Path, tmp_path: Path, terminal: Callable[..., str]
+) -> None:
+    count = len(read_journal(small_run / "journal").records)
+    run = journaled(tmp_path / "run", small_run, lambda i, record: i > count // 2)
+    for words in ((), ("participation",), ("rounds",)):
+        assert "cut off after" in terminal(str(run), *words)
+
+
+def test_a_run_that_has_just_begun_is_told(small_run: Path, tmp_path: Path, terminal: Callable[..., str]) -> None:
+    run = journaled(tmp_path / "run", small_run, lambda i, record: i > 3)
+    for words in ((), *((table,) for table in TABLES)):
+        assert "0 of 60 merges" in terminal(str(run), *words)
+
+
+def test_a_copied_tape_alone_is_told(small_run: Path, tmp_path: Path, terminal: Callable[..., str]) -> None:
+    shutil.copytree(small_run / "tape", tmp_path / "copy")
+    assert "finished: 60 merges" in terminal(str(tmp_path / "copy"))
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["--rows", "3"], "--rows needs a table"),
+        (["goodput", "--reach", "2"], "--reach goes with validation"),
+        (["validation", "--reach", "two"], "--reach two holds no numbers"),
+        (["weather"], "invalid choice: 'weather'"),
+        (["rounds", "--rows", "few"], "invalid int value: 'few'"),
+    ],
+)
+def test_flags_that_do_not_go_together_are_one_line(
+    words: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["inspect", str(tmp_path), *words]) == 2
+    err = capsys.readouterr().err
+    assert part in err and err.count("\n") == 1
+
+
+def test_train_prints_what_inspect_knows(
+    small_words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    out = tmp_path / "run"
+    assert main(["train", *small_words, "--set", "rounds=8", "--set", "learners=2", "--out", str(out)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "finished: 8 merges in" in text and "token ledger: balanced" in text and "weights digest" in text
+    assert main(["inspect", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run"]["merges"] == 8

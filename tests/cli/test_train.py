@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from workbench.analysis.from_records import tables
+from workbench.analysis.reports import REPORTS
 from workbench.cli.main import main
 from workbench.config import RunConfig
 
@@ -31,11 +33,15 @@ def calls(stand_in: Put) -> list[dict[str, Any]]:
         fates = dict.fromkeys(("overwritten", "not_merged", "blended", "lost", "rolled_back", "local"), 1.0)
         tokens = {f"tokens_{fate}": value for fate, value in fates.items()} | {"tokens_merged": 94.0}
         processed = 100.0 if config.seed != 13 else 101.0
-        return {"merges": config.rounds, "val_loss_last": float("nan"), "goodput": 0.97} | tokens | {
-            "tokens_processed": processed
-        }
+        return (
+            {"merges": config.rounds, "val_loss_last": float("nan"), "goodput": 0.97}
+            | tokens
+            | {"tokens_processed": processed}
+        )
 
+    empty = REPORTS["overview"](tables([]))
     stand_in("workbench.simulate.training_run", train_virtual=train)
+    stand_in("workbench.analysis.reports", REPORTS={"overview": lambda tape: empty})
     stand_in("workbench.analysis.summary", summary=summary)
     stand_in("workbench.tape", open_tape=lambda path: path)
     return seen
@@ -67,14 +73,26 @@ def test_json_is_all_that_stdout_holds(
     assert captured.err == "merges 12/12 1.0 s virtual, loss 2.000\n"
 
 
-def test_the_table_names_what_the_summary_holds(
+def test_the_text_says_what_to_type_next(
     calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["train", "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
+    assert "digest 00000000000000ab" in out
     assert "goodput" in out
-    assert "0.97" in out
-    assert "uptime" not in out
+    assert f"workbench inspect {tmp_path / 'run'}" in out
+
+
+def test_ctrl_c_says_where_the_tape_is(stand_in: Put, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def train(config: RunConfig, out: Path, faults: Any, progress: Any) -> None:
+        if config.seed:
+            (out / "tape").mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    stand_in("workbench.simulate.training_run", train_virtual=train)
+    for seed, said in (("0", "workbench: interrupted\n"), ("1", f"workbench inspect {tmp_path / 'run'}\n")):
+        assert main(["train", "--seed", seed, "--out", str(tmp_path / "run")]) == 130
+        assert capsys.readouterr().err.endswith(said)
 
 
 def test_faults_come_from_a_file_and_from_chance(

@@ -84,7 +84,7 @@ CASES = [(kind, column) for kind, columns in COLUMNS_READ.items() for column in 
 def run(text_path: Path) -> Live:
     """Few steps, but every rule that a column could matter for."""
     config = config_of(
-        text_path, learners=2, rounds=20, period=3, fragments=2, fold="blend", quorum=2,
+        text_path, learners=2, rounds=16, period=3, fragments=2, fold="blend", quorum=2,
         virtual=VirtualConfig(merge_s=0.05),
     )  # fmt: skip
     changes: Changes = [(0.9, {"inner.rate": 5e-3}), (1.3, {"fold": "delay_corrected"})]

@@ -13,7 +13,7 @@ from workbench.replay.machines import Rerun
 from workbench.simulate import schedules
 
 RUNS = 50
-ROUNDS = 14
+ROUNDS = 10
 SHARE = ROUNDS / schedules.ROUNDS
 """Of the length for which the explorer draws its schedules; faults and changes come earlier by as much."""
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.replay.runs import FAULTS, config_of, live, replayed
+from tests.replay.runs import FAULTS, Changes, config_of, live, replayed
 from workbench.config import InnerConfig
 from workbench.protocol.records import Kind
 from workbench.replay.machines import Rerun
@@ -45,7 +45,7 @@ def test_replay_is_bit_exact_under_faults(name: str, text_path: Path) -> None:
 
 
 def test_live_settings_replay_also_for_a_process_that_starts_after_the_change(text_path: Path) -> None:
-    changes = [
+    changes: Changes = [
         (0.7, {"inner.rate": 5e-3, "fold": "delay_corrected"}),
         (0.9, {"outer": "sgd"}),
         (1.2, {"outer": "nesterov", "merge": "mean", "weights": "tokens"}),

@@ -11,6 +11,9 @@ from workbench.simulate import explorer, schedules
 from workbench.simulate.faults import FAULT_KINDS
 from workbench.simulate.schedules import ROUNDS, draw
 
+pytestmark = pytest.mark.timeout(1800)
+"""A hang guard: the exploration takes about 70 s on two free cores."""
+
 SCHEDULES = 2000
 
 REGRESSIONS = {

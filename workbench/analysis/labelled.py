@@ -13,6 +13,7 @@ from workbench.analysis.arrays import participation as participation_arrays
 from workbench.analysis.arrays import rounds as rounds_arrays
 from workbench.analysis.arrays import staleness as staleness_arrays
 from workbench.analysis.arrays import time_shares, token_fates
+from workbench.analysis.arrays import validation as validation_arrays
 from workbench.analysis.arrays.tables import NS, Array, Tables
 from workbench.analysis.from_tape import config_of, sizes_of, tables_of
 from workbench.config import RunConfig
@@ -183,9 +184,15 @@ def merged_share(source: Source) -> float:
 
 
 def validation_curve(source: Source) -> xr.Dataset:
-    """Validation loss against merges, merged tokens and time."""
-    names = {"loss": ("nat", "validation loss"), "time_s": ("s", "end of the evaluation")}
-    return _dataset("eval", token_fates.validation_curve(tables_of(source)), names)
+    """Validation loss against merges, tokens merged and processed, and time."""
+    names = {
+        "loss": ("nat", "validation loss"),
+        "merges": ("1", "merges in the evaluated weights"),
+        "tokens": ("1", "tokens merged"),
+        "tokens_processed": ("1", "tokens processed before the newest of the merges"),
+        "time_s": ("s", "end of the evaluation"),
+    }
+    return _dataset("eval", validation_arrays.validation_curve(tables_of(source)), names)
 
 
 def ledger(source: Source) -> dict[str, Any]:

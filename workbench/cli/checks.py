@@ -35,6 +35,8 @@ class Finding(NamedTuple):
         The command that mends it, empty if there is none.
     broken : bool
         True if the workbench cannot work like this, False for a warning.
+    group : str
+        What it is shown together with, empty if it stands alone.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Finding(NamedTuple):
     note: str = ""
     type_this: str = ""
     broken: bool = False
+    group: str = ""
 
 
 def run_all(folder: Path) -> list[Finding]:
@@ -73,9 +76,9 @@ def packages(folder: Path) -> Iterator[Finding]:
     """Versions of the packages that a run's bits and its tape depend on."""
     for name in PACKAGES:
         try:
-            yield Finding(name, importlib.metadata.version(name))
+            yield Finding(name, importlib.metadata.version(name), group="packages")
         except importlib.metadata.PackageNotFoundError:
-            yield Finding(name, "missing", "the package is not installed", "make setup", broken=True)
+            yield Finding(name, "missing", "the package is not installed", "make setup", True, "packages")
 
 
 def bytecode(folder: Path) -> Iterator[Finding]:
@@ -166,7 +169,7 @@ def fingerprint(folder: Path) -> Iterator[Finding]:
 
     for name, value in entries(device=False).items():
         if name not in (*PACKAGES, "device_kind"):
-            yield Finding(name, value or "not set")
+            yield Finding(name, value or "not set", group="bits depend on")
 
 
 CHECKS: dict[str, Callable[[Path], Iterator[Finding]]] = {

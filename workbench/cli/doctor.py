@@ -44,7 +44,7 @@ def show(findings: list) -> None:
     from workbench.cli import output
 
     screen = output.console()
-    screen.print(output.pairs("doctor", [(finding.name, finding.value) for finding in findings]))
+    screen.print(output.pairs("", rows(findings)))
     notes = [finding for finding in findings if finding.note]
     for finding in notes:
         word = "broken" if finding.broken else "warning"
@@ -53,3 +53,12 @@ def show(findings: list) -> None:
             screen.print(f"  type: {finding.type_this}", soft_wrap=True)
     if not notes:
         screen.print("nothing amiss", style="green")
+
+
+def rows(findings: list) -> list[tuple[str, str]]:
+    """Return labels and values; those of one group share a row."""
+    table: dict[str, list[str]] = {}
+    for finding in findings:
+        text = f"{finding.name} {finding.value}" if finding.group else finding.value
+        table.setdefault(finding.group or finding.name, []).append(text)
+    return [(name, ", ".join(values)) for name, values in table.items()]

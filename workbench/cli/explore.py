@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="N", type=int, default=100, help="schedules to run (default 100)")
     parser.add_argument("--first", metavar="S", type=int, default=0, help="first seed (default 0)")
     parser.add_argument("--seed", metavar="S", type=int, help="run this one alone and print its story")
-    parser.add_argument("--schedule", metavar="JSON", help="run this schedule, as a failure prints it, and tell its story")
+    parser.add_argument(
+        "--schedule", metavar="JSON", help="run this schedule, as a failure prints it, and tell its story"
+    )
     parser.add_argument("--processes", metavar="N", type=int, help="processes (default: the cores there are)")
     options.add_json(parser)
 

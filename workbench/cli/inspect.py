@@ -1,90 +1,125 @@
-"""Tables of what a run did, from its tape; while the run goes on, too.
+"""What a run did, told from its tape; while the run goes on, too.
 
-Without a word an overview; with one, that analysis in full.
+Without a word an overview; with one, that table.  `--json` holds everything:
+the same numbers and the rows behind them.
+Exit code 1: the token ledger does not balance.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
+from workbench.config import ConfigError
 
 if TYPE_CHECKING:
     import xarray as xr
 
 TABLES = ("ledger", "participation", "staleness", "goodput", "rounds", "validation")
-"""Analyses that ``workbench inspect`` shows, keys of `workbench.analysis.ACCESSORS`."""
-
-UNITS = {
-    "tokens_": "tokens",
-    "val_loss_": "nats/byte",
-    "wall_s": "s",
-    "time_s": "s",
-}
-"""Unit by beginning of a summary's key; a trailing ``_s`` says it already."""
+"""Tables that ``workbench inspect`` shows, keys of `workbench.analysis.reports.REPORTS`."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench inspect``."""
     options.add_run(parser)
-    names = f"{', '.join(TABLES)}: one analysis in full; without it an overview"
-    parser.add_argument("table", nargs="?", choices=TABLES, metavar="TABLE", help=names)
+    parser.add_argument("table", nargs="?", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
+    parser.add_argument(
+        "--rows", metavar="N", type=int, help="the raw rows of TABLE instead: the first N, -N the last, 0 all"
+    )
+    parser.add_argument("--reach", metavar="LOSS,…", help="losses that 'validation' tells the tokens for")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the overview or one analysis, return 0."""
-    from workbench.analysis import ACCESSORS
-    from workbench.analysis.summary import summary
-    from workbench.cli import output
-    from workbench.tape import open_tape
+    """Print a report of the run; return 1 if its token ledger does not balance."""
+    losses = checked(arguments)
 
+    from workbench.analysis.reports import REPORTS
+    from workbench.analysis.reports.facts import facts
+    from workbench.tape import being_written, open_tape
+
+    written = being_written(arguments.run)
     tape = open_tape(arguments.run)
-    result = ACCESSORS[arguments.table](tape) if arguments.table else summary(tape)
+    about = facts(tape, written=written)
+    more = {"losses": losses} if arguments.table == "validation" else {}
+    report = REPORTS[arguments.table or "overview"](tape, **more)
+    report["run"] = about
     if arguments.json:
-        output.print_json(plain(result))
-        return 0
+        print_json(arguments, tape, report)
+    else:
+        show(arguments, tape, report)
+    return 0 if is_balanced(arguments.table, report) else 1
+
+
+def checked(arguments: argparse.Namespace) -> list[float]:
+    """Return the losses to reach.
+
+    Raises
+    ------
+    ConfigError
+        For flags that do not go with the table, or losses that are no numbers.
+    """
+    if arguments.rows is not None and arguments.table is None:
+        raise ConfigError(f"--rows needs a table; type one of {', '.join(TABLES)} behind the run")
+    if arguments.reach is None:
+        return []
+    if arguments.table != "validation":
+        raise ConfigError("--reach goes with validation; type workbench inspect RUN validation --reach 2.0,1.8")
+    try:
+        return [float(text) for text in arguments.reach.split(",") if text.strip()]
+    except ValueError as error:
+        raise ConfigError(f"--reach {arguments.reach} holds no numbers; type --reach 2.0,1.8") from error
+
+
+def is_balanced(table: str | None, report: dict[str, Any]) -> bool:
+    """Return whether the report says nothing against the token ledger."""
+    ledger = report if table == "ledger" else report.get("ledger", {})
+    return bool(ledger.get("balanced", True))
+
+
+def rows_of(table: str, tape: xr.DataTree, rows: int) -> xr.Dataset:
+    """Return the rows behind a table."""
+    from workbench.analysis import ACCESSORS
+    from workbench.analysis.reports import ROWS
+    from workbench.cli.rows import limited
+
+    return limited(ACCESSORS[ROWS[table]](tape), rows)
+
+
+def print_json(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, Any]) -> None:
+    """Print the report, and all rows behind it unless --rows asks for some."""
+    from workbench.cli import output
+
+    found = {"path": str(arguments.run), "table": arguments.table or "overview", **report}
+    if arguments.table:
+        found["rows"] = rows_of(arguments.table, tape, arguments.rows or 0).to_dict()
+    output.print_json(found)
+
+
+def show(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, Any]) -> None:
+    """Print the report, or the rows that --rows asks for, as wide as the terminal."""
+    from workbench.cli import output
+    from workbench.cli.pages import header
+
     screen = output.console()
-    for part in parts(arguments.table or str(arguments.run), result):
+    for part in header.show(str(arguments.run), report["run"]):
+        screen.print(part)
+    for part in parts(arguments, tape, report, screen.width):
         screen.print(part)
     if arguments.table is None:
-        for part in by_learner(ACCESSORS["participation"](tape), ACCESSORS["goodput"](tape)):
-            screen.print(part)
-        screen.print(f"\nmore: workbench inspect {arguments.run} {'|'.join(TABLES)}")
-    return 0
+        screen.print(f"\nmore: workbench inspect {arguments.run} TABLE", style="dim", soft_wrap=True)
+        screen.print(f"TABLE is {', '.join(TABLES[:-1])} or {TABLES[-1]}", style="dim")
 
 
-def parts(title: str, result: Any) -> Any:
-    """Yield what to print of an analysis: a Dataset's tables or a mapping's labels and values."""
-    from workbench.cli import datasets, output
+def parts(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, Any], width: int) -> Iterator[Any]:
+    """Yield what to print below the header."""
+    if arguments.rows is not None:
+        from workbench.cli import rows
 
-    if isinstance(result, Mapping) and not hasattr(result, "data_vars"):
-        yield output.pairs(title, [(label(key), value) for key, value in result.items()])
+        yield from rows.tables(arguments.table, rows_of(arguments.table, tape, arguments.rows), width)
     else:
-        yield from datasets.tables(title, result)
+        from importlib import import_module
 
-
-def by_learner(*results: xr.Dataset) -> Any:
-    """Yield one table of everything that the analyses know of each learner."""
-    from workbench.cli import datasets
-
-    columns = [
-        variable for result in results for variable in result.data_vars.values() if variable.dims == ("learner",)
-    ]
-    if columns:
-        yield ""
-        yield from datasets.vectors("learners", columns)
-
-
-def label(key: str) -> str:
-    """Return a summary's key as words, with its unit."""
-    unit = next((unit for start, unit in UNITS.items() if key.startswith(start)), "")
-    words = key.removesuffix("_s").replace("val_loss", "validation_loss").replace("_", " ")
-    return f"{words} [{unit}]" if unit else words
-
-
-def plain(result: Any) -> Any:
-    """Return an analysis as plain data; a Dataset as its own dictionary form, attributes included."""
-    return result.to_dict() if hasattr(result, "to_dict") else result
+        yield from import_module(f"workbench.cli.pages.{arguments.table or 'overview'}").show(report, width)

@@ -57,8 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _close_stdout()
         return DONE
-    except KeyboardInterrupt:
-        print("workbench: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"workbench: {str(error) or 'interrupted'}", file=sys.stderr)
         return INTERRUPTED
     except Exception as error:
         if "--debug" in words:

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 PLAIN_EVERY_S = 5.0
 """Seconds between two lines of progress where no terminal can redraw one."""
@@ -80,6 +81,27 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
     return drawn
 
 
+def aligned(title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
+    """Return a table of texts; columns whose head begins with ``>`` are set flush right."""
+    drawn = Table(box=None, pad_edge=False, header_style="dim", show_header=any(heads))
+    for head in heads:
+        drawn.add_column(head.removeprefix(">"), justify="right" if head.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return titled(title, drawn)
+
+
+def titled(title: str, drawn: Table) -> RenderableType:
+    """Return a table under its title, which may be wider than the table."""
+    return Group(Text(title, style="bold"), drawn) if title else drawn
+
+
+def some(rows: Sequence[Any], most: int) -> tuple[Sequence[Any], str]:
+    """Return the first rows, and one line that says how many are not shown (empty if none)."""
+    hidden = len(rows) - most
+    return (rows, "") if hidden <= 0 else (rows[:most], f"not shown: {hidden:,} more (--json has all)")
+
+
 @contextmanager
 def progress(what: str) -> Iterator[Report]:
     """Show progress on stderr: a bar on a terminal, else a plain line every few seconds."""
@@ -115,11 +137,11 @@ def _plain_lines(what: str) -> Report:
     return report
 
 
-def pairs(title: str, rows: Sequence[tuple[str, Any]]) -> Table:
+def pairs(title: str, rows: Sequence[tuple[str, Any]]) -> RenderableType:
     """Return a table of labels and values."""
-    drawn = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False)
+    drawn = Table(box=None, pad_edge=False, show_header=False)
     drawn.add_column(style="dim")
     drawn.add_column(overflow="fold")
     for label, value in rows:
         drawn.add_row(label, number(value))
-    return drawn
+    return titled(title, drawn)

@@ -1,8 +1,8 @@
 """Recompute a run from its tape and compare every recorded digest.
 
 Exit code 0: bit for bit the same; 1: it differs, and the first event is named.
-On another machine, or with other versions, the entries that differ are named and
-losses and norms are compared within 1e-6.
+On another machine, or with other versions, the entries that differ are named,
+and losses and norms are compared within 1e-6.
 """
 
 from __future__ import annotations

@@ -19,24 +19,10 @@ from workbench.cli import options
 from workbench.config import RunConfig, presets
 
 if TYPE_CHECKING:
-    from workbench.simulate.faults import FaultPlan
-    from workbench.simulate.training_run import Progress
+    import xarray as xr
 
-ROWS = {
-    "merges": "merges",
-    "rounds": "rounds closed",
-    "tokens_processed": "tokens processed",
-    "tokens_merged": "tokens merged",
-    "val_loss_first": "validation loss, first [nats/byte]",
-    "val_loss_last": "validation loss, last [nats/byte]",
-    "goodput": "goodput",
-    "uptime": "uptime",
-    "merge_availability": "merge availability",
-    "participation": "participation",
-    "wall_s": "wall time [s]",
-    "tape": "tape",
-}
-"""Entries of the summary that the table shows, with their labels; --json has them all."""
+    from workbench.simulate.faults import FaultPlan
+    from workbench.simulate.training_run import Progress, TrainedRun
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,22 +39,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train, print the summary, return 0."""
+    """Train, print the summary, return 0, or 1 if the token ledger does not balance."""
     config = options.config_of(arguments)
     out = options.out_of(arguments, config)
     faults = options.faults_of(arguments, config)
     for note in faults.notes:
         print(note, file=sys.stderr)
-    code, found = (_real if arguments.clock == "real" else _virtual)(config, out, faults)
-    if not found:
+    code, more = (_real if arguments.clock == "real" else _virtual)(config, out, faults)
+    if not more:
         return code
 
+    from workbench.analysis.summary import summary
     from workbench.cli import output
+    from workbench.tape import open_tape
 
+    tape = open_tape(out)
+    found = {**summary(tape), **more, "tape": str(out)}
     if arguments.json:
         output.print_json(found)
     else:
-        output.console().print(summary_table(found, config))
+        show(tape, found)
     return code or (0 if is_balanced(found) else 1)
 
 
@@ -79,20 +69,28 @@ def _real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[st
 
 
 def _virtual(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
-    from workbench.analysis.summary import summary
+    trained = train(config, out, faults)
+    return 0, {"digest": f"{trained.digest:016x}", "virtual_s": trained.virtual_s, "wall_s": trained.wall_s}
+
+
+def train(config: RunConfig, out: Path, faults: FaultPlan) -> TrainedRun:
+    """Train with progress beside it.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        With what to type next, if there is a tape.
+    """
     from workbench.cli import output
     from workbench.simulate.training_run import train_virtual
-    from workbench.tape import open_tape
 
-    with output.progress("merges") as report:
-        trained = train_virtual(config, out, faults, lambda now: report(now.merges, config.rounds, remark(now)))
-    return 0, {
-        **summary(open_tape(trained.path)),
-        "digest": f"{trained.digest:016x}",
-        "virtual_s": trained.virtual_s,
-        "wall_s": trained.wall_s,
-        "tape": str(trained.path),
-    }
+    try:
+        with output.progress("merges") as report:
+            return train_virtual(config, out, faults, lambda now: report(now.merges, config.rounds, remark(now)))
+    except KeyboardInterrupt as error:
+        if (out / "tape").is_dir():
+            raise KeyboardInterrupt(f"interrupted; the tape is closed: workbench inspect {out}") from error
+        raise
 
 
 def is_balanced(summary: dict[str, Any]) -> bool:
@@ -107,9 +105,22 @@ def remark(now: Progress) -> str:
     return f"{now.time_s:.1f} s virtual, loss {now.loss:.3f}" if now.loss is not None else f"{now.time_s:.1f} s virtual"
 
 
-def summary_table(summary: dict[str, Any], config: RunConfig) -> Any:
-    """Return the summary of a run as a table."""
-    from workbench.cli import output
+def show(tape: xr.DataTree, found: dict[str, Any]) -> None:
+    """Print what came out in the words of ``workbench inspect``, and what to type next."""
+    from workbench.analysis.reports import REPORTS
+    from workbench.cli import output, words
+    from workbench.cli.pages import header, incidents, ledger, overview
 
-    title = f"{config.preset or 'run'}, {config.learners} learners, seed {config.seed}"
-    return output.pairs(title, [(label, summary[key]) for key, label in ROWS.items() if key in summary])
+    report, screen = REPORTS["overview"](tape), output.console()
+    path = found["tape"]
+    more = [("wall time", words.seconds(found["wall_s"])), ("weights", f"digest {found['digest']}")]
+    parts = [
+        *header.show(path, report["run"]),
+        output.pairs("", [*overview.vitals(report), *more]),
+        ledger.verdict(report["ledger"]),
+        *incidents.show(report),
+    ]
+    for part in parts:
+        screen.print(part)
+    screen.print(f"\nwhat happened: workbench inspect {path}", soft_wrap=True)
+    screen.print(f"bit for bit:   workbench replay {path}", soft_wrap=True)

@@ -23,8 +23,8 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     -------
     code : int
         Exit code of the run.
-    summary : dict
-        What the tape says of it, empty if there is none.
+    more : dict
+        What the tape does not say of it (``wall_s``), empty if there is no tape.
     """
     from workbench.engine.launch import launch
 
@@ -43,12 +43,6 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
         print(f"workbench: {line}", file=sys.stderr)
     if interrupted:
         code = INTERRUPTED
-    began_at_all = run.folder.tape.exists()
-    return code, _summary(run.path, time.monotonic() - began) if began_at_all and code != WRONG else {}
-
-
-def _summary(path: Path, wall_s: float) -> dict[str, Any]:
-    from workbench.analysis.summary import summary
-    from workbench.tape import open_tape
-
-    return {**summary(open_tape(path)), "wall_s": wall_s, "tape": str(path)}
+    if code == WRONG or not run.folder.tape.exists():
+        return code, {}
+    return code, {"wall_s": time.monotonic() - began}

@@ -204,6 +204,7 @@ def _sample_pull(core: SyncerCore, member: Member, t: int) -> None:
     """Every answer is a sample, that to a round which is closed too: else who is always late would always be."""
     sent_at = member.asked.pop(t, UNSET)
     if sent_at != UNSET:
+        member.unanswered = 0
         member.pull_ema = ema(member.pull_ema, core.now - sent_at)
 
 

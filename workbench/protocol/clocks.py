@@ -35,4 +35,4 @@ def happened_before(a: tuple[int, ...], process: int, seq: int, b: tuple[int, ..
 
 def ema(average: float, sample: float) -> float:
     """Average after ``sample``; a negative average means that there is none yet."""
-    return sample if average < 0 else average + EMA_FACTOR * (sample - average)
+    return float(sample) if average < 0 else average + EMA_FACTOR * (sample - average)

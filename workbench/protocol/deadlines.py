@@ -9,6 +9,8 @@ from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
 from workbench.protocol.syncer_state import UNSET, Member, PullState, Round, RoundState
 
+DOUBLINGS_MAX = 10
+
 
 def expire(core: SyncerCore) -> None:
     """Heartbeats, stalls, pulls that nothing answers, and the start limit: what has run out by now."""
@@ -31,8 +33,13 @@ def expire(core: SyncerCore) -> None:
 
 
 def stuck_limit_ns(core: SyncerCore, member: Member) -> int:
-    """How long a pull may stay unanswered while its round lacks a quorum before the connection counts as broken."""
-    return max(2 * core.state.fixed.heartbeat_limit_ns, int(8 * member.pull_ema))
+    """How long a pull may stay unanswered while its round lacks a quorum before the connection counts as broken.
+
+    Twice as long after every time that nothing came, until something does: a link on which a fragment takes longer
+    than this is slow, not broken, and another incarnation only sends the fragment again.
+    """
+    least = max(2 * core.state.fixed.heartbeat_limit_ns, int(8 * member.pull_ema))
+    return least << min(member.unanswered, DOUBLINGS_MAX)
 
 
 def _break_silent(core: SyncerCore, round_: Round) -> None:
@@ -45,6 +52,7 @@ def _break_silent(core: SyncerCore, round_: Round) -> None:
             and pull.state == PullState.OUTSTANDING
             and core.now - round_.stuck_since >= stuck_limit_ns(core, member)
         ):
+            member.unanswered += 1
             membership.lose(core, member, "unanswered")
 
 

@@ -154,7 +154,7 @@ def _received(core: LearnerCore, event: Received) -> None:
         return
     _note(core, message)
     _MESSAGES[type(message)](core, message)
-    if state.waiting_since != UNSET:
+    if state.waiting_since != UNSET and not state.left:
         boundary.finish(core)
 
 

@@ -181,7 +181,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.ROUNDS_BEGAN: "value=learners joined, reason=all|start_limit",
     Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin, version=incarnation given, step=first n",
     Kind.LEARNER_HEALED: "peer, step",
-    Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded",
+    Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded|ended",
     Kind.LEARNER_STARVED: "peer, reason=cause most often, steps=rounds missed",
     Kind.LEARNER_STALLED: "peer, value=age of its last step [s]",
     Kind.QUORUM_LOST: "value=possible, steps=K; detail: missing",
@@ -196,7 +196,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.FRAGMENT_ARRIVED: "peer, round, fragment, base_version, step, steps, tokens, reason=codec, digest; "
     "cause=FRAGMENT_CAPTURED",
     Kind.FRAGMENT_DROPPED: "as FRAGMENT_ARRIVED, reason=late|gone|pull_limit|stale|shape|nonfinite|guard|"
-    "incarnation|duplicate|records",
+    "incarnation|duplicate|records|quarantined",
     Kind.REFUSAL_ARRIVED: "peer, round, fragment, reason; cause=PULL_REFUSED",
     Kind.MERGED: "round, fragment, version (new), base_version, tokens (moved), digest of Theta_p, setting=revision",
     Kind.MERGE_COMMITTED: "round, fragment, version",

@@ -96,7 +96,6 @@ def _from_ready(core: SyncerCore, round_: Round) -> bool:
         return False
     round_.state = RoundState.GRACE
     round_.quorum_at = core.now
-    round_.stuck_since = UNSET
     averages.sample_quorum(core.state, core.now - round_.first_ready_at)
     policy = core.state.book.policy
     round_.window_ns = admission.GRACE[policy.grace](core.state)

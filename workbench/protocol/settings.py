@@ -177,6 +177,9 @@ def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
         raise ConfigError(f"quorum = {value} with {fixed.learners} learners; allowed: 1 to {fixed.learners}")
     if key == "lead" and value is not None and value < 0:
         raise ConfigError(f"lead = {value!r} is not possible; allowed: none, or a whole number of steps from 0")
+    if key == "pull_limit_min_s" and value * SECOND > fixed.heartbeat_limit_ns:
+        limit = f"{fixed.heartbeat_limit_ns / SECOND:g}"
+        raise ConfigError(f"pull_limit_min_s = {value} is above heartbeat_limit_s = {limit}; allowed: up to {limit}")
     return value
 
 

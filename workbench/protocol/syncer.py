@@ -26,7 +26,7 @@ from workbench.protocol.events import (
     SyncerInput,
 )
 from workbench.protocol.messages import End
-from workbench.protocol.records import Kind, process_of
+from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook
 from workbench.protocol.syncer_core import LATE_WAKE_NS, SyncerCore
 from workbench.protocol.syncer_state import NEVER, UNSET, RoundState, SyncerState, shift
@@ -218,8 +218,14 @@ def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
 
 
 def _quarantine_asked(core: SyncerCore, event: QuarantineAsked) -> None:
+    """Keep a learner out of the merges, or let it in again."""
     member = core.state.members.get(event.learner)
     if member is None:
+        core.record(
+            Kind.SETTING_REFUSED,
+            reason=f"{label_of(process_of(event.learner))} has not joined; nothing to quarantine",
+            detail={"values": {"quarantined": event.quarantined}, "who": event.who},
+        )
         return
     member.quarantined = event.quarantined
     core.record(

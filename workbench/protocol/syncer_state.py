@@ -37,7 +37,7 @@ class PullState(IntEnum):
 
 
 class PullRecord(msgspec.Struct, gc=False):
-    """A PULL of one round: to which incarnation, when, and what became of it."""
+    """A PULL of one round: to which incarnation, when [ns], and what became of it (a `PullState`)."""
 
     incarnation: int
     sent_at: int
@@ -46,7 +46,7 @@ class PullRecord(msgspec.Struct, gc=False):
 
 
 class Contribution(msgspec.Struct, gc=False):
-    """A fragment that is here."""
+    """A fragment that is here: its counters as captured after own step ``step``, its payload under ``handle``."""
 
     base_version: int
     step: int
@@ -57,7 +57,29 @@ class Contribution(msgspec.Struct, gc=False):
 
 
 class Round(msgspec.Struct):
-    """One round (t, p).  Times in ns of the syncer's clock, UNSET where not reached."""
+    """One round (t, p).  Times in ns of the syncer's clock, UNSET where not reached.
+
+    Attributes
+    ----------
+    t, p, state : int
+        Global step at which it is due, fragment, a `RoundState`.
+    revision, settings, fresh_outer : int, MergeSettings, bool
+        Arithmetic as of its opening; whether the outer state is forgotten before the merge.
+    opened_at, first_ready_at, quorum_at, grace_ended_at, pull_until, merge_at : int
+        When it came to each state; ``pull_until`` is the limit of its PULLs.
+    window_ns : int
+        Grace window.
+    pulls, here : dict by learner
+        PULLs sent, fragments that are here.
+    guarded : list of int
+        Learners whose fragment arrived and was refused by a guard: they count toward K, and are not asked again.
+    left_out : dict of learner to reason
+        Why who is not in it.
+    merging : list of int
+        Contributors, from MERGING on.
+    stuck_since : int
+        Since when it lacks a quorum that it had: PULLs without an answer count from then.
+    """
 
     t: int
     p: int
@@ -88,7 +110,39 @@ class Sent(msgspec.Struct, gc=False):
 
 
 class Member(msgspec.Struct):
-    """A learner as the syncer sees it."""
+    """A learner as the syncer sees it.  Lists are by fragment, times in ns of the syncer's clock.
+
+    Attributes
+    ----------
+    learner, process_number, incarnation, ended : int
+        Id; number of its process; its life as handed out; the highest process number that the supervisor saw exit.
+    connection, connected : int, bool
+        Present connection, and whether it counts as alive.
+    base, c_steps, n, g, healed : list of int, list of int, int, int, bool
+        As its latest METADATA, or JOIN, says.
+    last_merged, last_merged_step : list of int
+        Version that holds its last contribution, and the own step of that; -1 for none.
+    blocked : list of str
+        Why it is not clean until newer METADATA (reason of a refusal or a drop); empty if nothing stands against it.
+    anew : list of int
+        Above 0: it has to fold the fragment anew, and has not said so.
+    quarantined, stalled : bool
+        Kept out by somebody; METADATA too old.
+    last_heard, metadata_at : int
+        When anything, and when METADATA came.
+    recent, median_ns, step_ema : list of int, int, float
+        Last steps, their median, and their moving average (xi_step is the median of these over learners) [ns].
+    pull_ema, send_ema : float
+        Moving averages of PULL to answer, and of hand-over to the METADATA that shows the version [ns]; -1 for none.
+    known_seq, last_step, joined_seq, asked_again_at : int
+        Last record and last own step in the journal; record of its joining; when missing records were asked for.
+    asked, unanswered : dict of round to time, int
+        PULLs without an answer, of this incarnation; times in a row that it was lost because none came.
+    pending, in_hand, sent : dict, int, dict
+        Versions that wait by fragment; the fragment that the transport holds; what it has taken and nobody has shown.
+    rounds_missed, missed_why : int, dict
+        Closed rounds without it in a row, and how often for which cause.
+    """
 
     learner: int
     process_number: int
@@ -118,6 +172,7 @@ class Member(msgspec.Struct):
     asked_again_at: int = NEVER
     last_step: int = 0
     asked: dict[int, int] = {}
+    unanswered: int = 0
     pending: dict[int, int] = {}
     in_hand: int = UNSET
     sent: dict[int, Sent] = {}
@@ -144,7 +199,35 @@ def new_member(learner: int, fragments: int) -> Member:
 
 
 class SyncerState(msgspec.Struct):
-    """Everything that the syncer machine is."""
+    """Everything that the syncer machine is.  Lists are by fragment, times in ns of the syncer's clock.
+
+    Attributes
+    ----------
+    fixed, book : FixedSettings, SettingsBook
+        Settings.
+    members, rounds : dict
+        Learners by id, rounds in flight by t, both in ascending order.
+    versions, version_rounds, merged_at, outer_revision : list of int
+        Current version, the round that made it, when, and the settings revision of its outer state.
+    sync_since : list of int
+        End of grace of a version that no transport has taken yet, UNSET otherwise.
+    incarnation, epoch, seq, clock : int, int, int, tuple
+        Of the syncer as a process that records.
+    known_seq : dict
+        Last record in the journal of processes that are no learners.
+    changed_seq : int
+        Record of the last change of settings.
+    opened_t, next_t, next_p, closed_below, merges : int
+        Last round opened, the next and its fragment, the oldest that is not closed, merges done.
+    began, start_until, next_beat, wake_at : bool, int, int, int
+        Whether rounds may open; the start limit; next heartbeat; when to be woken.
+    xi_quorum, xi_sync : float
+        Moving averages [ns], with ``_known`` once there was a sample.
+    quorum_lost, anew_serial : bool, int
+        Whether fewer than K are possible; number of the last fold asked anew.
+    ending, ending_until, finished : str, int, bool
+        Why the run ends, how long learners are waited for, whether it is over.
+    """
 
     fixed: FixedSettings
     book: SettingsBook

@@ -80,6 +80,7 @@ class Watch:
                     self._bases_rise(learner.learner, learner.number, learner.machine.state)
         if SYNCER in touched:
             self._syncer_state(world)
+        if SYNCER in touched or world.syncer.stops or not world.syncer.alive:  # its own stop is no gap
             self.liveness.look(world)
 
     def _syncer_state(self, world: World) -> None:

@@ -12,8 +12,10 @@ from typing import Any, NamedTuple
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, to_toml
 from workbench.datasets import open_text
+from workbench.protocol.events import StopAsked
 from workbench.protocol.records import Record
 from workbench.simulate.faults import NO_FAULTS, FaultPlan
+from workbench.simulate.interrupt import first_interrupt
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
 from workbench.tape.journal import Input, JournalWriter
@@ -23,6 +25,8 @@ from workbench.training.program import TrainingProgram
 from workbench.training.run_header import run_header
 
 EVENTS_PER_LOOK = 200
+INTERRUPTED = "interrupted"
+"""Reason of a run that Ctrl-C ended."""
 
 
 class Progress(NamedTuple):
@@ -124,6 +128,8 @@ def train_virtual(
         The data cannot be used, or the folder holds something.
     RunLost
         The run came to no end.
+    KeyboardInterrupt
+        Ctrl-C: the syncer has ended the run, or, after a second one, the tape was closed where it was.
     """
     began = time.monotonic()
     text = open_text(config.data)
@@ -142,11 +148,17 @@ def train_virtual(
             sizes=program.fragmentation.sizes,
             identity={"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": header["fingerprint"]},
         )
-        _go(world, writer, progress)
+        with first_interrupt() as interrupted:
+            _go(world, writer, progress, interrupted)
+    except KeyboardInterrupt:
+        writer.close()
+        raise
     except BaseException:
         writer.release()
         raise
     writer.close()
+    if world.finished == INTERRUPTED:
+        raise KeyboardInterrupt
     return TrainedRun(
         folder.path,
         world.syncer.machine.state.merges,
@@ -156,13 +168,20 @@ def train_virtual(
     )
 
 
-def _go(world: World, writer: _Writer, progress: Callable[[Progress], None] | None) -> None:
+def _go(
+    world: World,
+    writer: _Writer,
+    progress: Callable[[Progress], None] | None,
+    interrupted: Callable[[], bool],
+) -> None:
     """Let the world run to its end, with a look at the tape and at the reader now and then."""
     count = 0
     while not world.finished and not world.failed:
         if not world.heap:
             raise RunLost(f"nothing is left to happen at {world.now / 1e9:.1f} s of virtual time")
         world.step()
+        if interrupted() and world.syncer.alive and not world.syncer.machine.state.ending:
+            world.give(world.syncer, StopAsked(INTERRUPTED))
         count += 1
         if count % EVENTS_PER_LOOK == 0:
             writer.follow()

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from workbench.tape.journal import Input, JournalContents, JournalWriter, read_header, read_journal
     from workbench.tape.reader import open_tape
     from workbench.tape.recorder import Recorder, drain_interval_s, rebuild_tape
-    from workbench.tape.run_folder import RunFolder, create_run_folder, open_run_folder
+    from workbench.tape.run_folder import RunFolder, being_written, create_run_folder, open_run_folder
     from workbench.tape.schema import SCHEMA_VERSION
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "StorageFull",
     "TapeAccessor",
     "TapeError",
+    "being_written",
     "create_run_folder",
     "drain_interval_s",
     "open_run_folder",
@@ -46,6 +47,7 @@ _HOMES = {
     "StorageFull": "errors",
     "TapeAccessor": "accessor",
     "TapeError": "errors",
+    "being_written": "run_folder",
     "create_run_folder": "run_folder",
     "drain_interval_s": "recorder",
     "open_run_folder": "run_folder",

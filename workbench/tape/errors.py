@@ -40,5 +40,5 @@ def reading(what: str | Path) -> Iterator[None]:
     except BaseException as error:
         raise TapeError(
             f"{what} is damaged or was compacted since it was opened ({first_line(error)}); open it again, "
-            f"or rebuild the tape from the run's journal"
+            f"or lay it anew from the run's journal: workbench.tape.rebuild_tape(RUN)"
         ) from error

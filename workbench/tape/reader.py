@@ -14,7 +14,7 @@ from xarray.core import indexing
 
 from workbench.tape import store
 from workbench.tape.checks import checked_arrays
-from workbench.tape.errors import TapeError, reading
+from workbench.tape.errors import StorageFull, TapeError, reading
 from workbench.tape.lock import held
 from workbench.tape.metadata import check_root
 from workbench.tape.recorder import Recorder
@@ -30,8 +30,8 @@ def open_tape(path: str | Path) -> xr.DataTree:
     """Open a tape, while its run goes on and after.
 
     A run that crashed is completed first: what its journal has beyond the tape is drained into it (in
-    memory where the folder cannot be written).  While a run goes on the tape reaches to the recorder's
-    last commit.
+    memory where the folder cannot be written, or the disk is full).  While a run goes on the tape reaches
+    to the recorder's last commit.
 
     Parameters
     ----------
@@ -79,10 +79,11 @@ def _opened(folder: RunFolder) -> xr.DataTree:
     written = held(folder.journal_lock) or held(folder.tape_lock)
     if not written and _behind(folder):
         if not _writable(folder):
-            recorder = Recorder(folder, in_memory=True)
-            recorder.drain()
-            return _tree(recorder.repository, folder.path)
-        _complete(folder)
+            return _in_memory(folder)
+        try:
+            _complete(folder)
+        except StorageFull:
+            return _in_memory(folder)
     return _tree(store.open_repository(folder.tape), folder.tape)
 
 
@@ -106,6 +107,13 @@ def _complete(folder: RunFolder) -> None:
         recorder.drain()
     finally:
         recorder.release()
+
+
+def _in_memory(folder: RunFolder) -> xr.DataTree:
+    """Lay the tape from the journal alone, where its folder takes nothing more."""
+    recorder = Recorder(folder, in_memory=True)
+    recorder.drain()
+    return _tree(recorder.repository, folder.path)
 
 
 def _tree(repository: Any, path: Path) -> xr.DataTree:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.config import ConfigError
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import StorageFull, TapeError
+from workbench.tape.lock import held
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class RunFolder:
         return self.path / "logs"
 
 
+def being_written(path: str | Path) -> bool:
+    """Whether a process holds the journal of the run in a folder; False for anything that is no run folder."""
+    return held(RunFolder(Path(path)).journal_lock)
+
+
 def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
     """Make the folder of a new run (0700, its files 0600).
 
@@ -67,6 +74,8 @@ def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
     ------
     ConfigError
         When the folder holds a run or anything else, or cannot be made.
+    StorageFull
+        When there is no room for it.
     """
     folder = RunFolder(Path(path))
     try:
@@ -81,6 +90,8 @@ def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
         with open(os.open(folder.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(config_toml)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StorageFull(f"no room for a run in {folder.path}; free space or give another with --out") from error
         raise ConfigError(
             f"{folder.path} cannot be made a run folder: {error.strerror}; give another with --out"
         ) from error

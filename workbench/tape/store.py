@@ -59,10 +59,11 @@ def open_repository(path: Path) -> Any:
         When there is none, or it cannot be read.
     """
     if not path.is_dir():
-        raise TapeError(f"{path} holds no tape: there is no such folder; give a run folder or its tape/ folder")
+        what = "it is a file" if path.exists() else "there is no such folder"
+        raise TapeError(f"{path} holds no tape: {what}; give a run folder or its tape/ folder")
     if not is_repository(path):
         kind = "a Zarr store of something else" if _is_zarr(path) else "no tape"
-        raise TapeError(f"{path} holds {kind}; expected an Icechunk repository written by this workbench")
+        raise TapeError(f"{path} holds {kind}; expected a folder that workbench train wrote, or its tape/ folder")
     with reading(path):
         return icechunk.Repository.open(icechunk.local_filesystem_storage(str(path)))
 

@@ -270,6 +270,7 @@ def weighted_sum(
     anchors: np.ndarray, values: np.ndarray, coefficients: np.ndarray, low: int, high: int, out: np.ndarray
 ) -> float:
     """``out`` = sum over m of coefficient_m v_m over [low, high); returns the sum of its squares."""
+    assert len(out) >= high - low
     return _merge_range(anchors, values, coefficients, low, high, out, False, _NONE, _NONE)
 
 
@@ -289,6 +290,7 @@ def average_geometry(
     average : float
         ||average||^2.
     """
+    assert len(out) >= min(BLOCK, high - low)
     squares, dots = np.empty(len(shares)), np.empty(len(shares))
     average = _merge_range(anchors, values, shares, low, high, out, True, squares, dots)
     return squares, dots, average

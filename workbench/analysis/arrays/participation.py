@@ -51,7 +51,7 @@ def participation(tables: Tables) -> Participation:
     width = min(count, merges["included"].shape[1] if merges["included"].ndim == 2 else 0)
     included[:, :width] = merges["included"][:, :width] == 1
     merged_ns = tables["events"]["time_ns"][merges["event"]]
-    opened, closed = _opened(tables), np.where(merges["commit_ns"] >= 0, merges["commit_ns"], merged_ns)
+    opened, closed = windows(tables)
     found, every = faults(tables), presences(tables)
     expected, alive, reachable = (np.zeros_like(included) for _ in range(3))
     for learner, presence in enumerate(every):
@@ -62,6 +62,13 @@ def participation(tables: Tables) -> Participation:
         alive[:, learner] = spans.inside(presence.alive, merged_ns)
         reachable[:, learner] = spans.inside(presence.connected, merged_ns)
     return Participation(included, expected, alive, reachable)
+
+
+def windows(tables: Tables) -> tuple[Array, Array]:
+    """When the round of each merge was opened, and when it was closed [ns], (merge,) each."""
+    merges = tables["merges"]
+    merged_ns = tables["events"]["time_ns"][merges["event"]]
+    return _opened(tables), np.where(merges["commit_ns"] >= 0, merges["commit_ns"], merged_ns)
 
 
 def _opened(tables: Tables) -> Array:

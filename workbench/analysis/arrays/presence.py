@@ -210,7 +210,7 @@ def faults(tables: Tables) -> Faults:
     events = tables["events"]
     wanted = events_of(tables, Kind.FAULT_INJECTED)
     details = details_of(tables, Kind.FAULT_INJECTED)
-    acting = np.array([_has_effect(details.get(event, {})) for event in wanted.tolist()], bool)
+    acting = np.array([acted(details.get(event, {})) for event in wanted.tolist()], bool)
     wanted = wanted[acting] if len(wanted) else wanted
     process, start, kind = (events[name][wanted] for name in ("peer", "time_ns", "reason"))
     end = start.copy()
@@ -224,6 +224,7 @@ def faults(tables: Tables) -> Faults:
     return Faults(process, start, end, kind)
 
 
-def _has_effect(detail: dict[str, Any]) -> bool:
+def acted(detail: dict[str, Any]) -> bool:
+    """Whether a fault with this detail had a target to act on."""
     effect = detail.get("effect", True)
     return bool(effect) and not str(effect).startswith(("none", "without"))

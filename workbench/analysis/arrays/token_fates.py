@@ -10,6 +10,7 @@ import numpy as np
 from workbench.analysis.arrays.tables import Array, Tables, details_of, events_of, fragment_count, learner_count
 from workbench.protocol.records import Kind, Record
 from workbench.tape.ledger import Ledger
+from workbench.tape.ledger_book import CLOSED_FATES, LOCAL
 from workbench.tape.ledger_moves import MOVES
 from workbench.tape.schema import MERGED
 
@@ -105,13 +106,24 @@ def merged_share(ledger: Ledger) -> float:
     return totals["tokens_merged"] / totals["tokens_processed"] if totals["tokens_processed"] else float("nan")
 
 
-def validation_curve(tables: Tables) -> dict[str, Array]:
-    """Validation loss against merges, merged tokens and time, in order of evaluation.
+def fates_by_learner(ledger: Ledger, sizes: Sequence[int]) -> dict[str, Array]:
+    """Tokens of each learner by fate, its fragments weighted by their share of the model.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    sizes : sequence of int
+        Elements of each fragment, as the ledger was given them.
 
     Returns
     -------
-    dict of str to ndarray (eval,)
-        ``loss`` [nat], ``merges``, ``tokens`` and ``time_s`` [s] on the evaluator's clock.
+    dict of str to ndarray (learner,)
+        ``processed`` and every fate; the fates add up to it, and over the learners to the ledger's totals.
     """
-    evals = tables["evals"]
-    return {**{name: evals[name] for name in ("loss", "merges", "tokens")}, "time_s": evals["time_ns"] * 1e-9}
+    rows = [[ledger.books(learner, p) for p in range(len(sizes))] for learner in range(ledger.learners)]
+    processed = np.array([ledger.processed(learner) for learner in range(ledger.learners)], float)
+    share = np.asarray(sizes, float) / sum(sizes)
+    return {"processed": processed} | {
+        fate: np.array([sum(book[fate] * part for book, part in zip(row, share, strict=True)) for row in rows])
+        for fate in (*CLOSED_FATES, LOCAL)
+    }

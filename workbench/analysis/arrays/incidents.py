@@ -1,0 +1,93 @@
+"""What the syncer reported of its own accord: starved and stalled learners, lost quorums, its own stops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from workbench.analysis.arrays.tables import NS, Tables, details_of, events_of, run_span
+from workbench.protocol.records import Kind, learner_of
+
+
+def starved(tables: Tables) -> list[dict[str, Any]]:
+    """Learners that were left out of 2 H rounds in a row while connected and healed, by learner.
+
+    Returns
+    -------
+    list of dict
+        ``learner``, ``reports``, ``rounds_missed``, ``first_s``, ``cause`` (most often named) and ``remedy``.
+    """
+    events, details = tables["events"], details_of(tables, Kind.LEARNER_STARVED)
+    found: dict[int, dict[str, Any]] = {}
+    causes: dict[int, Counter[str]] = {}
+    remedies = {}
+    for event in events_of(tables, Kind.LEARNER_STARVED).tolist():
+        learner, cause = learner_of(int(events["peer"][event])), str(events["reason"][event])
+        mine = found.setdefault(learner, {"learner": learner, "reports": 0, "rounds_missed": 0})
+        mine.setdefault("first_s", float(events["time_ns"][event]) * NS)
+        mine["reports"] += 1
+        mine["rounds_missed"] += int(events["steps"][event])
+        detail = details.get(event, {})
+        causes.setdefault(learner, Counter()).update(detail.get("causes") or {cause: int(events["steps"][event])})
+        remedies[cause] = str(detail.get("remedy", ""))
+    for learner, mine in found.items():
+        mine["cause"] = causes[learner].most_common(1)[0][0]
+        mine["remedy"] = remedies.get(mine["cause"], "")
+    return [found[learner] for learner in sorted(found)]
+
+
+def stalled(tables: Tables) -> list[dict[str, Any]]:
+    """Learners that made no step for so long that their METADATA no longer counted, by learner.
+
+    Returns
+    -------
+    list of dict
+        ``learner``, ``reports``, ``first_s``.
+    """
+    events = tables["events"]
+    found: dict[int, dict[str, Any]] = {}
+    for event in events_of(tables, Kind.LEARNER_STALLED).tolist():
+        learner, time_s = learner_of(int(events["peer"][event])), float(events["time_ns"][event]) * NS
+        found.setdefault(learner, {"learner": learner, "reports": 0, "first_s": time_s})["reports"] += 1
+    return [found[learner] for learner in sorted(found)]
+
+
+def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
+    """Times in which fewer than K learners could have taken part.
+
+    Returns
+    -------
+    list of dict
+        ``start_s``, ``for_s`` (up to the end of the run if it was not regained), ``regained``, ``possible``,
+        ``quorum``, ``missing`` (labels).
+    """
+    events, details = tables["events"], details_of(tables, Kind.QUORUM_LOST)
+    regained = events_of(tables, Kind.QUORUM_REGAINED)
+    _, closed = run_span(tables)
+    result = []
+    for event in events_of(tables, Kind.QUORUM_LOST).tolist():
+        later = regained[regained > event]
+        start, end = int(events["time_ns"][event]), int(events["time_ns"][later[0]]) if len(later) else closed
+        result.append({
+            "start_s": start * NS,
+            "for_s": (end - start) * NS,
+            "regained": bool(len(later)),
+            "possible": int(events["value"][event]),
+            "quorum": int(events["steps"][event]),
+            "missing": list(details.get(event, {}).get("missing", ())),
+        })  # fmt: skip
+    return result
+
+
+def own_stops(tables: Tables) -> list[dict[str, Any]]:
+    """Times at which the syncer noticed that it had itself been stopped: ``time_s`` and ``for_s``."""
+    events = tables["events"]
+    return [
+        {"time_s": float(events["time_ns"][event]) * NS, "for_s": float(events["value"][event])}
+        for event in events_of(tables, Kind.SELF_STOPPED).tolist()
+    ]
+
+
+def syncer_restarts(tables: Tables) -> int:
+    """Starts of the syncer after its first."""
+    return max(0, len(events_of(tables, Kind.SYNCER_STARTED)) - 1)

@@ -1,0 +1,73 @@
+"""How the validation loss fell, and what it took to reach a loss."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from workbench.analysis.arrays.tables import NS, Array, Tables
+
+
+def processed_at_merges(tables: Tables) -> Array:
+    """Tokens in the steps recorded before each merge, all learners together, (merge,)."""
+    steps = tables["steps"]
+    order = np.argsort(steps["event"], kind="stable")
+    so_far = np.r_[0, np.cumsum(steps["tokens"][order])]
+    return so_far[np.searchsorted(steps["event"][order], tables["merges"]["event"])]
+
+
+def validation_curve(tables: Tables) -> dict[str, Array]:
+    """Validation loss against merges, tokens and time, in order of evaluation.
+
+    Returns
+    -------
+    dict of str to ndarray (eval,)
+        ``loss`` [nat], ``merges``, ``tokens`` (merged), ``tokens_processed`` (recorded before the newest merge in the
+        evaluated weights) and ``time_s`` [s] on the evaluator's clock.
+    """
+    evals = tables["evals"]
+    processed = np.r_[0, processed_at_merges(tables)]
+    newest = np.clip(evals["merges"], 0, len(processed) - 1)
+    columns = {name: evals[name] for name in ("loss", "merges", "tokens")}
+    return {**columns, "tokens_processed": processed[newest], "time_s": evals["time_ns"] * NS}
+
+
+REACHED = ("merges", "tokens", "tokens_processed", "time_s")
+
+
+def reached(curve: Mapping[str, Array], losses: Sequence[float]) -> list[dict[str, float | None]]:
+    """What it took to reach each loss for the first time, on straight lines between evaluations.
+
+    Parameters
+    ----------
+    curve : mapping
+        From `validation_curve`.
+    losses : sequence of float
+        Losses to reach [nat].
+
+    Returns
+    -------
+    list of dict
+        ``loss`` and `REACHED`, which are None for a loss that was not reached.
+
+    Examples
+    --------
+    >>> curve = {"loss": np.array([4.0, 2.0]), **{name: np.array([0, 100]) for name in REACHED}}
+    >>> [row["tokens"] for row in reached(curve, [5.0, 3.0, 1.0])]
+    [0.0, 50.0, None]
+    """
+    loss = np.asarray(curve["loss"], float)
+    rows: list[dict[str, float | None]] = []
+    for target in losses:
+        at = np.flatnonzero(loss <= target)
+        row: dict[str, float | None] = {"loss": float(target), **dict.fromkeys(REACHED)}
+        if len(at):
+            last = int(at[0])
+            first = max(last - 1, 0)
+            part = (loss[first] - target) / (loss[first] - loss[last]) if first < last else 0.0
+            row |= {
+                name: float(curve[name][first] + part * (curve[name][last] - curve[name][first])) for name in REACHED
+            }
+        rows.append(row)
+    return rows

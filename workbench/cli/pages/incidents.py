@@ -1,0 +1,97 @@
+"""Faults that struck and what the syncer reported, in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workbench.cli import output, words
+
+FAULTS_MAX = 8
+ONCE = ("nan", "lose_up", "lose_down")
+"""Faults that act on the next messages, not for a time."""
+
+
+def show(report: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield the faults and the incidents of a run; nothing where nothing happened."""
+    faults = report["faults"]
+    if faults:
+        yield ""
+        kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(row["kind"] for row in faults).most_common())
+        shown, hidden = output.some(faults, FAULTS_MAX)
+        rows = [(words.seconds(row["time_s"]), struck(row), effect(row)) for row in shown]
+        yield output.aligned(f"faults that struck: {kinds}", (">at", "fault", "effect"), rows)
+        if hidden:
+            yield hidden
+    lines = list(sentences(report["incidents"]))
+    if lines:
+        yield ""
+        yield output.pairs("what the syncer reported", lines)
+
+
+def struck(row: Mapping[str, Any]) -> str:
+    """Return kind, target and duration of a fault."""
+    lasted = "" if row["kind"] in ONCE or row["for_s"] == 0 else f" for {words.seconds(row['for_s'])}"
+    forever = " for good" if row["for_s"] is None else lasted
+    return f"{row['kind'].removesuffix('_syncer')} {words.label(row['learner'])}{forever}"
+
+
+def effect(row: Mapping[str, Any]) -> str:
+    """Return what came of a fault."""
+    if not row["effect"]:
+        return "none: its target was gone"
+    if row["learner"] is None:
+        gap = row["without_merge_s"]
+        return "no merge before or after it" if gap is None else f"{words.seconds(gap)} between two merges"
+    missed = row["merges_missed"]
+    if row["merged_again_s"] is None:
+        return f"missed {words.plural(missed, 'merge')}, never merged again"
+    if not missed:
+        return "missed no merge"
+    return f"missed {words.plural(missed, 'merge')}, merged again at {words.seconds(row['merged_again_s'])}"
+
+
+def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the syncer reported, by kind."""
+    for cause, rows in grouped(found["starved"], "cause").items():
+        who = ", ".join(f"{words.label(row['learner'])} {row['rounds_missed']:,}" for row in rows)
+        remedy = f"; helps: {rows[0]['remedy']}" if rows[0]["remedy"] else ""
+        yield (
+            "starved",
+            f"left out of 2 H rounds in a row and more: {who} rounds, most often {words.word(cause)}{remedy}",
+        )
+    if found["stalled"]:
+        who = ", ".join(f"{words.label(row['learner'])} {times(row['reports'])}" for row in found["stalled"])
+        yield "stalled", f"no step for so long that METADATA no longer counted: {who}"
+    if found["quorums_lost"]:
+        yield "quorum lost", lost_quorums(found["quorums_lost"], found["quorum_lost_s"])
+    for row in found["own_stops"]:
+        yield "syncer stopped", f"woken {words.seconds(row['for_s'])} late at {words.seconds(row['time_s'])}"
+    if found["syncer_restarts"]:
+        yield "syncer", f"started again {times(found['syncer_restarts'])}"
+
+
+def grouped(rows: list[Mapping[str, Any]], key: str) -> dict[Any, list[Mapping[str, Any]]]:
+    """Return the rows by the value of a key, in order of first sight."""
+    found: dict[Any, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(row[key], []).append(row)
+    return found
+
+
+def times(number: int) -> str:
+    """Return how often."""
+    return "once" if number == 1 else f"{number:,} times"
+
+
+def lost_quorums(rows: list[Mapping[str, Any]], total_s: float) -> str:
+    """Return all losses of the quorum in one sentence."""
+    longest = max(rows, key=lambda row: row["for_s"])
+    often = "once," if len(rows) == 1 else f"{times(len(rows))}, {words.seconds(total_s)} in all, longest"
+    missing = f", {' and '.join(longest['missing'])} missing" if longest["missing"] else ""
+    open_ = "" if longest["regained"] else ", not regained"
+    return (
+        f"{often} {words.seconds(longest['for_s'])} at {words.seconds(longest['start_s'])}: "
+        f"{longest['possible']} of the {longest['quorum']} that K asks for{missing}{open_}"
+    )

@@ -1,0 +1,82 @@
+"""Rounds: where their time went, how many learners a merge had, and the waits between merges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.text import Text
+
+from workbench.cli import glyphs, output, words
+
+Report = Mapping[str, Any]
+BAR = 40
+
+
+def show(report: Report, width: int) -> Iterator[Any]:
+    """Yield the rounds."""
+    yield Text(headline(report), style="bold")
+    for kind in ("skipped", "aborted"):
+        for reason, number in report[kind].items():
+            meaning = words.MEANINGS.get(reason, "")
+            yield f"{kind}: {words.plural(number, 'round')}, {words.word(reason)}{': ' if meaning else ''}{meaning}"
+    if report["restarted"]:
+        yield f"restarted: {words.plural(report['restarted'], 'round')} found open after a restart of the syncer"
+    if report["quorums_again"]:
+        yield f"went back: {words.plural(report['quorums_again'], 'time')} fewer than K were left after the quorum"
+    yield ""
+    yield durations_table(report["durations_s"])
+    yield ""
+    yield contributors_table(report["contributors"], width)
+    yield ""
+    yield from waits(report)
+
+
+def headline(report: Report) -> str:
+    """Return how the opened rounds ended."""
+    ends = ", ".join(f"{number:,} {outcome}" for outcome, number in report["outcomes"].items())
+    return f"{words.plural(report['opened'], 'round')} opened: {ends or 'none'}"
+
+
+def durations_table(durations: Report) -> Any:
+    """Return the time that merged rounds spent in each state."""
+    rows = [
+        (meaning, *(words.seconds(durations[state][which]) for which in ("median", "p95", "max")))
+        for state, meaning in words.STATES.items()
+    ]
+    return output.aligned("time of a merged round", ("", ">median", ">p95", ">max"), rows)
+
+
+def contributors_table(contributors: list[Report], width: int) -> Any:
+    """Return how many merges had how many learners."""
+    cells = BAR + max(0, min(width - 80, 40))
+    rows = [
+        (str(row["learners"]), words.count(row["merges"]), words.percent(row["share"]), glyphs.bar(row["share"], cells))
+        for row in contributors
+    ]
+    return output.aligned("learners in a merge", (">learners", ">merges", ">share", ""), rows)
+
+
+def waits(report: Report) -> Iterator[Any]:
+    """Yield the waits between merges, and those in which a merge was due."""
+    between = words.three(report["between_merges_s"], words.seconds)
+    yield Text(f"between two merges: {between}  (median / p95 / max)")
+    available = words.percent(report["merge_availability"])
+    if not report["gaps"]:
+        yield Text(f"merge availability {available}: never longer due than the shortest bound B possible")
+        return
+    rows = [
+        (
+            words.seconds(row["start_s"]),
+            words.seconds(row["gap_s"]),
+            "none" if not math.isfinite(row["bound_s"]) else words.seconds(row["bound_s"]),
+            words.seconds(row["excess_s"]) if row["excess_s"] else "",
+        )
+        for row in report["gaps"]
+    ]
+    title = f"merge availability {available}: longest times in which a merge was due"
+    yield output.aligned(title, (">from", ">lasted", ">bound B", ">beyond B"), rows)
+    hidden = report["gaps_found"] - len(rows)
+    if hidden > 0:
+        yield f"not shown: {words.plural(hidden, 'shorter one')}"

@@ -1,0 +1,1 @@
+"""One small world whose every state within bounds is visited (`workbench.simulate.breadth`)."""
