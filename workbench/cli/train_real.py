@@ -24,9 +24,10 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     code : int
         Exit code of the run.
     more : dict
-        What the tape does not say of it (``wall_s``), empty if there is no tape.
+        What the tape does not say of it (``digest`` of the weights, ``wall_s``), empty if there is no tape.
     """
     from workbench.engine.launch import launch
+    from workbench.engine.weights import newest_digest
 
     began = time.monotonic()
     run = launch(config, out, detach=True, faults=faults)
@@ -45,4 +46,4 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
         code = INTERRUPTED
     if code == WRONG or not run.folder.tape.exists():
         return code, {}
-    return code, {"wall_s": time.monotonic() - began}
+    return code, {"digest": f"{newest_digest(run.path):016x}", "wall_s": time.monotonic() - began}

@@ -14,8 +14,9 @@ from workbench.config import ConfigError
 from workbench.datasets import open_text
 from workbench.engine.committed import mapped_slots
 from workbench.engine.compiling import cache_folder
-from workbench.engine.layout import SLOTS_FILE, load_initial, read_config
+from workbench.engine.layout import read_config
 from workbench.engine.links import Link
+from workbench.engine.weights import SLOTS_FILE, load_initial
 from workbench.training.compile_cache import enable_compile_cache
 from workbench.training.flat import fragmentation_of
 from workbench.training.program import TrainingProgram

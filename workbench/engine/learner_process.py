@@ -10,10 +10,11 @@ from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig
 from workbench.datasets import open_text
 from workbench.engine.compiling import cache_folder, compiling
-from workbench.engine.layout import load_initial, read_config
+from workbench.engine.layout import read_config
 from workbench.engine.learner_driver import LearnerDriver
 from workbench.engine.learner_wire import LearnerWire
 from workbench.engine.links import Link
+from workbench.engine.weights import load_initial
 from workbench.protocol.learner import LearnerMachine
 from workbench.protocol.learner_state import new_state
 from workbench.protocol.records import label_of, process_of

@@ -10,8 +10,9 @@ from typing import Any
 
 from workbench.config import ConfigError
 from workbench.datasets import open_text
-from workbench.engine.layout import read_config, read_plan, save_initial
+from workbench.engine.layout import read_config, read_plan
 from workbench.engine.links import Link
+from workbench.engine.weights import save_initial
 from workbench.tape.errors import TapeError
 from workbench.tape.journal import JournalWriter
 from workbench.tape.run_folder import RunFolder

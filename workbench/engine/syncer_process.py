@@ -15,11 +15,12 @@ from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError, RunConfig
 from workbench.engine.committed import mapped_slots
-from workbench.engine.layout import SLOTS_FILE, fragmentation_of_header, load_initial, read_config
+from workbench.engine.layout import read_config
 from workbench.engine.links import Link
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
+from workbench.engine.weights import SLOTS_FILE, fragmentation_of_header, load_initial
 from workbench.engine.wire import SyncerWire
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
