@@ -134,14 +134,13 @@ def test_both_ends_learn_that_the_other_is_gone(transport: str) -> None:
     with pair(transport) as both:
         number = both.connect()
         both.learner.close()
-        until(lambda: both.syncer.poll(1000) or both.gone.extend(both.syncer.closed()) or both.gone)
-        assert both.gone == [number]
+        until(lambda: both.syncer.poll(1000) or both.syncer.closed() == [number])
         assert not both.syncer.send(number, CONTROL, syncer_messages()[3])
         both.learner = both.another()
         number = both.connect()
         both.syncer.close()
-        until(lambda: both.learner.poll(1000) or both.ended.extend(both.learner.closed()) or both.ended)
-        assert both.ended == [number] and both.learner.connection == -1
+        until(lambda: both.learner.poll(1000) or both.learner.closed() == [number])
+        assert both.learner.connection == -1
         assert not both.learner.send(number, CONTROL, metadata())
         both.learner.connect()
         until(lambda: both.learner.poll(1000) or both.learner.closed() == [-1])
@@ -170,7 +169,7 @@ def test_a_full_channel_does_not_block(transport: str) -> None:
         while both.syncer.send(number, CONTROL, syncer_messages()[1]):
             told += 1
             assert told < 100_000
-        assert sent >= 8 and told >= 1000
+        assert sent >= 8 and told >= 500
         until(lambda: len(both.turn().handed) == sent)
         until(lambda: sum(isinstance(m, Pull) for _, m in both.turn().down) == told)
         assert both.syncer.send(number, CONTROL, syncer_messages()[1])

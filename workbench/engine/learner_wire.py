@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import time
 from collections import Counter
@@ -40,7 +39,6 @@ from workbench.engine.waits import Waits
 from workbench.protocol.messages import BULK, CONTROL, Fragment, LearnerMessage, SyncerMessage
 
 FRAMES_A_POLL = 512
-RETRY_MS = 5.0
 PATIENCE_S = 5.0
 """For so long another `LearnerWire.connect` leaves one in progress alone."""
 
@@ -63,7 +61,7 @@ class LearnerWire:
     Attributes
     ----------
     refusal : str
-        Why the syncer would not have this process, empty if it did.
+        Why the syncer would not have this process; empty again once it does.
     refused : Counter
         Frames that were dropped, by reason.
 
@@ -125,8 +123,8 @@ class LearnerWire:
         self._updates = Updates(self._folder, self._sizes)
         for socket in self._attempt.waited:
             self._waits.add(socket)
-        for channel in (CONTROL, BULK):
-            self._give(channel, (frame(Frame.HELLO, self._hello),))
+        for socket in self._attempt.sockets:
+            transmit(socket, (frame(Frame.HELLO, self._hello),))
 
     def _end(self) -> None:
         """Close the sockets and forget what belongs to this connection; payloads that came stay."""
@@ -159,8 +157,8 @@ class LearnerWire:
         """Messages that came, waiting at most ``timeout_ms`` for something to happen; never raises for what came."""
         messages: list[tuple[int, SyncerMessage]] = []
         self._pump()
-        waiting = self._attempt is not None and len(self._queue) > 0
-        self._waits.wait(0 if self._opened or self._closed else min(timeout_ms, RETRY_MS if waiting else math.inf))
+        unsent = self._attempt.sockets[BULK] if self._attempt is not None and len(self._queue) else None
+        self._waits.wait(0 if self._opened or self._closed else timeout_ms, unsent)
         if self._attempt is None:
             return messages
         self._attempt.look()
@@ -203,6 +201,7 @@ class LearnerWire:
         if kind is Frame.OPENED:
             if attempt.opened(channel, body_of(kind, part.head)):
                 self._opened.append(attempt.number)
+                self.refusal = ""
         elif kind is Frame.REFUSAL:
             attempt.fail(body_of(kind, part.head).reason[:300])
         elif kind is Frame.GOODBYE:
@@ -241,7 +240,10 @@ class LearnerWire:
             return False
         head = message_frame(message)
         if channel == CONTROL:
-            return self._give(CONTROL, (head,))
+            with suppress(Full, Unreachable):
+                transmit(attempt.sockets[CONTROL], (head,))
+                return True
+            return False
         if self._queue.full:
             return False
         if isinstance(message, Fragment):
@@ -267,14 +269,6 @@ class LearnerWire:
             socket = self._attempt.sockets[BULK]
             with suppress(Unreachable):
                 self._queue.pump(partial(transmit, socket))
-
-    def _give(self, channel: int, parts: Sequence[bytes]) -> bool:
-        assert self._attempt is not None
-        try:
-            transmit(self._attempt.sockets[channel], parts)
-        except (Full, Unreachable):
-            return False
-        return True
 
     def ready(self) -> list[int]:
         """Watched file descriptors that were readable at the last poll."""

@@ -54,9 +54,13 @@ class Waits:
         except OSError:  # full: awake already; closed: nobody waits
             return
 
-    def wait(self, timeout_ms: float) -> set[Any]:
-        """Sockets that have something to read, after at most ``timeout_ms``."""
+    def wait(self, timeout_ms: float, writable: Socket | None = None) -> set[Any]:
+        """Sockets that have something to read, or ``writable`` if it takes more, after at most ``timeout_ms``."""
+        if writable is not None:
+            self._poller.modify(writable, zmq.POLLIN | zmq.POLLOUT)
         found = {key for key, _ in self._poller.poll(max(0, math.ceil(timeout_ms)))}
+        if writable is not None:
+            self._poller.modify(writable, zmq.POLLIN)
         if self._fd in found:
             self._drain()
         self._ready = sorted(fd for fd in self._watched if fd in found)
