@@ -242,3 +242,31 @@ def test_run_to_its_end_reports_done(tmp_path: Path) -> None:
     found: dict[str, Any] = summary(run.tape)
     assert found["merges"] == 9
     assert fragmentation_of(config).fragments == 3
+
+
+@pytest.mark.slow
+def test_learner_that_never_steps_is_given_up_and_can_be_revived(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+
+    def one() -> dict[str, Any]:
+        found: dict[str, Any] = run.status()["learners"][1]
+        return found
+
+    def killed_again() -> bool:
+        now = one()
+        if now["state"] in ("starting", "running") and now["pid"] and now["pid"] not in killed:
+            killed.append(now["pid"])
+            os.kill(now["pid"], signal.SIGKILL)
+        return bool(now["state"] == "failed")
+
+    killed: list[int] = []
+    with launch(tiny(learners=2), path) as run:
+        run.wait(rounds=3, timeout_s=GUARD_S)
+        until(lambda: one()["state"] == "running", "the learner has stepped")
+        until(killed_again, "the learner is given up")
+        assert len(killed) == 6, "one that had stepped, five that had not"
+        merged(run, 3)
+        run.revive(1)
+        until(lambda: one()["state"] == "running" and one()["number"] == 7, "it steps again")
+        until(killed_again, "the learner is given up once more")
+    assert run.outcome() == (1, "L1 failed 5 times in a row without one step")
