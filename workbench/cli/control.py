@@ -1,11 +1,11 @@
 """Act on a run of real processes that goes on, or look at it.
 
-  status                      phase, merges, one line for each learner
-  kill TARGET [--down S]      SIGKILL; another process starts after S seconds (0.5; never, if 0)
-  stall TARGET [--for S]      SIGSTOP for S seconds (3)
-  revive TARGET               start a learner again that failed or was killed for good
-  set KEY=VALUE ...           change live settings
-  stop                        end the run in order
+  status                   phase, merges, one line for each learner
+  kill TARGET [--down S]   SIGKILL; it starts again after S seconds (0: never)
+  stall TARGET [--for S]   SIGSTOP for S seconds (3)
+  revive TARGET            start again what failed or was killed for good
+  set KEY=VALUE ...        change live settings
+  stop                     end the run in order
 
 TARGET is a learner (2 or L2), or syncer.
 """

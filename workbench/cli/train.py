@@ -1,10 +1,10 @@
 """Train a run and record its tape.
 
 Learners and syncer are the protocol's own machines and compute real gradients.
-In virtual time only their clock and network are modelled; with --clock real they
-are processes of this machine, which kills and stalls of a scenario strike; Ctrl-C
-stops such a run in order.  The folder of the run holds config.toml, the journal
-and the tape.
+In virtual time only their clock and network are modelled. With --clock real
+they are processes of this machine, which kills and stalls of a scenario
+strike; Ctrl-C stops such a run in order. The folder of the run holds
+config.toml, the journal and the tape.
 """
 
 from __future__ import annotations
