@@ -3,12 +3,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.analysis.runs import began, ended, joined, merged, simulated, step
+from tests.analysis.runs import began, ended, joined, lost, merged, rec, simulated, step
 from workbench.analysis.arrays.course import edges_ns, participation_course, useful_course
 from workbench.analysis.arrays.participation import participation
 from workbench.analysis.arrays.spread import spread
+from workbench.analysis.arrays.tables import run_span
 from workbench.analysis.arrays.time_shares import time_shares
 from workbench.analysis.from_records import tables
+from workbench.protocol.records import Kind
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
@@ -23,6 +25,15 @@ def test_useful_time_by_hand() -> None:
     ])  # fmt: skip
     assert edges_ns(found, 4).tolist() == [0, 1e9, 2e9, 3e9, 4e9]
     assert useful_course(found, 4).tolist() == [[1, 0.5, 0.5, 0], [0, 0, 1, 0]]
+
+
+def test_a_run_is_closed_when_its_learners_are_told_to_leave() -> None:
+    records = [began(1), joined(0), joined(1), merged(1, 3, 1, (0,)), ended(9)]
+    assert run_span(tables(records)) == (10**9, 9 * 10**9)
+    assert run_span(tables([*records[:-1], lost(0, 4, "ended"), lost(1, 8, "ended"), ended(9)])) == (10**9, 4 * 10**9)
+    given_up = rec(Kind.ROUND_ABORTED, 2.9, round=2, fragment=1, reason="run_ended")
+    assert run_span(tables([*records[:-2], given_up, records[-2], lost(0, 4, "ended"), ended(9)])) == (10**9, 3 * 10**9)
+    assert run_span(tables(records[:-1])) == (10**9, 3 * 10**9)
 
 
 def test_useful_time_over_the_run_adds_up_to_that_of_goodput() -> None:

@@ -58,9 +58,11 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
     ),
     "setting read at merge instead of at OPEN": (
         merging,
-        '        "outer_rate": round_.settings.outer_rate,\n        "outer_momentum": round_.settings.outer_momentum,\n'
+        '        "outer_rate": round_.settings.outer_rate,\n'
+        '        "outer_momentum": round_.settings.outer_momentum,\n'
         '        "anchor"',
-        '        "outer_rate": state.book.merge.outer_rate,\n        "outer_momentum": round_.settings.outer_momentum,\n'
+        '        "outer_rate": state.book.merge.outer_rate,\n'
+        '        "outer_momentum": round_.settings.outer_momentum,\n'
         '        "anchor"',
     ),
     "two rounds of one fragment": (

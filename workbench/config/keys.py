@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_origin, get_type_hints
 
 from workbench.config.schema import RunConfig
-from workbench.config.validate import RANGES, ConfigError
+from workbench.config.validate import RANGES, ConfigError, span
 
 
 @functools.cache
@@ -108,7 +108,7 @@ def _scalar(key: str, value: Any, kind: type) -> Any:
         return kind(value)
     if kind not in NUMBERS and isinstance(value, kind):
         return value
-    allowed = "{:g} to {:g}".format(*RANGES[key]) if key in RANGES else WORDS[kind]
+    allowed = span(key) if key in RANGES else WORDS[kind]
     also = ", or none" if types.NoneType in get_args(key_types()[key]) else ""
     raise ConfigError(f"{key} = {value!r} is not {WORDS[kind]}; allowed: {allowed}{also}")
 

@@ -85,6 +85,11 @@ RANGES: dict[str, tuple[float, float]] = {
 """Least and greatest value of each number, ends included."""
 
 
+def span(key: str) -> str:
+    """Range of a number as text, whole limits written out."""
+    return " to ".join(str(limit) if isinstance(limit, int) else f"{limit:g}" for limit in RANGES[key])
+
+
 def value_of(config: Any, key: str) -> Any:
     """Value of a dotted key in a configuration tree."""
     for part in key.split("."):
@@ -104,7 +109,7 @@ def check(config: RunConfig) -> None:
     for key, (low, high) in RANGES.items():
         value = value_of(config, key)
         if not math.isfinite(value) or not low <= value <= high:
-            raise ConfigError(f"{key} = {value} is out of range; allowed: {low:g} to {high:g}")
+            raise ConfigError(f"{key} = {value} is out of range; allowed: {span(key)}")
     _check_protocol(config)
     _check_model(config)
 

@@ -50,17 +50,28 @@ def fragment_count(tables: Tables) -> int:
 def run_span(tables: Tables) -> tuple[int, int]:
     """From the start of rounds to the close of the run [ns]; to the last event while it is open.
 
-    Without a start of rounds it begins with the first event of a learner's joining, else with the first.
+    Without a start of rounds it begins with the first event of a learner's joining, else with the first.  It is closed
+    when the learners are told to leave, after the last merge: the wait for their farewells is no time of the run.
     """
     time_ns = tables["events"]["time_ns"]
     if not len(time_ns):
         return 0, 0
     began = events_of(tables, Kind.ROUNDS_BEGAN)
     joined = events_of(tables, Kind.LEARNER_JOINED)
-    ended = events_of(tables, Kind.RUN_ENDED)
     first = began[0] if len(began) else joined[0] if len(joined) else 0
-    last = int(time_ns[ended[-1]]) if len(ended) else int(time_ns.max())
+    ended = events_of(tables, Kind.RUN_ENDED)
+    last = _told_to_leave(tables, int(ended[-1])) if len(ended) else int(time_ns.max())
     return int(time_ns[first]), last
+
+
+def _told_to_leave(tables: Tables, ended: int) -> int:
+    """When the end of the run began: rounds in flight were given up, or the first learner left; never after its end."""
+    events = tables["events"]
+    signs = events_of(tables, Kind.ROUND_ABORTED, Kind.LEARNER_LOST)
+    signs = signs[np.isin(events["reason"][signs].astype(str), ("run_ended", "ended"))]
+    merged = events["time_ns"][events_of(tables, Kind.MERGE_COMMITTED, Kind.MERGED)]
+    began = int(events["time_ns"][signs].min(initial=events["time_ns"][ended]))
+    return max(began, int(merged.max(initial=0)))
 
 
 def weights_of(tables: Tables, sizes: Any = None) -> Array:

@@ -64,7 +64,7 @@ def vitals(report: Report) -> Iterator[tuple[str, str]]:
     losses = validation["curve"]["loss"]
     if losses:
         trained = (losses[1:] if len(losses) > 2 else losses)[-SPARK_MAX:]
-        spark = glyphs.sparkline(trained, min(trained), max(trained))
+        spark = glyphs.sparkline(trained, min(trained), max(trained)) if len(trained) > 1 else ""
         first = f"{losses[0]:.3f} → " if len(losses) > 1 else ""
         yield "validation loss", f"{first}{losses[-1]:.3f} nats/byte  {spark}"
     yield "goodput", f"{words.percent(goodput['goodput'])}{badput(goodput['badput'])}"
