@@ -85,6 +85,7 @@ class _Nursery:
         self.control = control
         self.link = Link(control)
         self.children: dict[int, int] = {}
+        self.orderly: set[int] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(self.wake_w)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -102,7 +103,14 @@ class _Nursery:
                 os.read(self.wake_r, 4096)
             self.reap()
             if self.control in readable and not self.take():
+                self.leave()
                 return 0
+
+    def leave(self) -> None:
+        """Without a supervisor: those that do not end by themselves are killed, where the kernel does not do it."""
+        for pid in self.children:
+            if pid not in self.orderly:
+                os.kill(pid, signal.SIGKILL)
 
     def take(self) -> bool:
         """Requests that have come, each with one descriptor beside it; False at the end."""
@@ -125,6 +133,8 @@ class _Nursery:
             self.become(request, fd, parent)
         os.close(fd)
         self.children[pid] = request["ticket"]
+        if request["start"] in ORDERLY:
+            self.orderly.add(pid)
         self.link.send({"started": request["ticket"], "pid": pid})
         if not self.warm:
             self.warm = True

@@ -119,7 +119,7 @@ class SyncerProcess:
         self.driver.begin(self.reason, self.uncommitted)
         self.wire.watch(self.link.fileno())
         self.link.send({"up": True})
-        while not self.driver.finished:
+        while not (self.driver.finished or self.close_asked):
             self.driver.turn()
             self._serve()
         self._report()
