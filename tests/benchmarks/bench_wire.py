@@ -24,9 +24,12 @@ from workbench.engine.security import ClientKeys, KeyPair, ServerKeys, make_keys
 from workbench.engine.wire import SyncerWire
 from workbench.protocol.messages import BULK, Fragment
 
-PARAMETERS = 16 << 20
+PARAMETERS = 8 << 20
 CHUNK = 4 << 20
-ROUNDS = 15
+ROUNDS = 12
+FRAGMENTS = 4
+"""Sent in one round, so that it is not the waking of processes that is measured."""
+ROUND_BYTES = 4 * PARAMETERS * FRAGMENTS
 RUN = "bench"
 HANG_S = 120
 
@@ -54,7 +57,8 @@ def _learner(pipe: Connection, address: str, keys: ClientKeys | None) -> None:
                     pipe.recv()
                 except EOFError:
                     return
-                wire.send(wire.connection, BULK, _fragment(values.nbytes), values)
+                for _ in range(FRAGMENTS):
+                    wire.send(wire.connection, BULK, _fragment(values.nbytes), values)
 
 
 def _bare_sender(pipe: Connection, address: str, keys: ClientKeys | None) -> None:
@@ -72,14 +76,14 @@ def _bare_sender(pipe: Connection, address: str, keys: ClientKeys | None) -> Non
             pipe.recv()
         except EOFError:
             break
-        for start in range(0, len(values), CHUNK):
+        for start in FRAGMENTS * list(range(0, len(values), CHUNK)):
             socket.send(values[start : start + CHUNK], copy=False)
     context.destroy(0)
 
 
 def _timed(pipe: Connection, receive: Callable[[], None]) -> float:
-    pipe.send(None)
     begin = time.perf_counter()
+    pipe.send(None)
     receive()
     return time.perf_counter() - begin
 
@@ -111,7 +115,7 @@ def _bare(keys: tuple[KeyPair, KeyPair] | None) -> tuple[Callable[[], None], _Se
     sender = _Sender(_bare_sender, f"tcp://127.0.0.1:{port}", client)
 
     def receive() -> None:
-        for start in range(0, out.nbytes, CHUNK):
+        for start in FRAGMENTS * list(range(0, out.nbytes, CHUNK)):
             socket.recv()
             socket.recv_into(memoryview(out)[start : start + CHUNK])  # type: ignore[arg-type]
 
@@ -127,12 +131,13 @@ def _wired(wire: SyncerWire, client: ClientKeys | None) -> tuple[Callable[[], No
     sender.pipe.recv()
 
     def receive() -> None:
-        end = time.monotonic() + HANG_S
-        while not (messages := wire.poll(1000)):
+        came, end = 0, time.monotonic() + HANG_S
+        while came < FRAGMENTS:
             assert time.monotonic() < end, "no fragment came"
-        message = messages[0][1]
-        assert isinstance(message, Fragment) and wire.payload(message.handle).nbytes == PARAMETERS * 4
-        wire.release(message.handle)
+            for _, message in wire.poll(1000):
+                assert isinstance(message, Fragment) and wire.payload(message.handle).nbytes == PARAMETERS * 4
+                wire.release(message.handle)
+                came += 1
 
     return receive, sender
 
@@ -143,7 +148,7 @@ def _interleaved(ways: dict[str, tuple[Callable[[], None], _Sender]]) -> dict[st
     for _ in range(ROUNDS + 2):
         for name, (receive, sender) in ways.items():
             times[name].append(_timed(sender.pipe, receive))
-    return {name: PARAMETERS * 4 / min(spent[2:]) for name, spent in times.items()}
+    return {name: ROUND_BYTES / min(spent[2:]) for name, spent in times.items()}
 
 
 def _one_machine() -> tuple[float, float]:
@@ -158,12 +163,13 @@ def _one_machine() -> tuple[float, float]:
             for _ in range(ROUNDS + 6):  # the first ones touch each slot for the first time
                 spent.append(_timed(sender.pipe, receive))
                 begin = time.perf_counter()
-                np.copyto(out, values)
+                for _ in range(FRAGMENTS):
+                    np.copyto(out, values)
                 copies.append(time.perf_counter() - begin)
             sender.close()
     finally:
         folder.remove()
-    return PARAMETERS * 4 / min(spent[6:]), PARAMETERS * 4 / min(copies[6:])
+    return ROUND_BYTES / min(spent[6:]), ROUND_BYTES / min(copies[6:])
 
 
 def _across(keys: tuple[KeyPair, KeyPair] | None) -> tuple[float, float]:
