@@ -16,17 +16,35 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.config import ConfigError, RunConfig, preset, presets
+    from workbench.engine.launch import Run, RunEnded, attach, launch
     from workbench.replay.exact import replay
     from workbench.tape import TapeError, open_tape
 
 __version__ = "0.1.0"
 
-__all__ = ["ConfigError", "RunConfig", "TapeError", "__version__", "open_tape", "preset", "presets", "replay"]
+__all__ = [
+    "ConfigError",
+    "Run",
+    "RunConfig",
+    "RunEnded",
+    "TapeError",
+    "__version__",
+    "attach",
+    "launch",
+    "open_tape",
+    "preset",
+    "presets",
+    "replay",
+]
 
 _HOMES = {
     "ConfigError": "workbench.config",
+    "Run": "workbench.engine.launch",
     "RunConfig": "workbench.config",
+    "RunEnded": "workbench.engine.launch",
     "TapeError": "workbench.tape",
+    "attach": "workbench.engine.launch",
+    "launch": "workbench.engine.launch",
     "open_tape": "workbench.tape",
     "preset": "workbench.config",
     "presets": "workbench.config",

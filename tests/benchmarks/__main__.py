@@ -10,7 +10,7 @@ from importlib import import_module
 
 from tests.benchmarks.rows import print_rows
 
-BENCHMARKS = ("merge", "tape", "explorer", "replay")
+BENCHMARKS = ("merge", "tape", "explorer", "replay", "wire")
 
 
 def main(names: list[str]) -> int:

@@ -109,7 +109,6 @@ def test_faults_come_from_a_file_and_from_chance(
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (["--clock", "real"], "--clock virtual"),
         (["--data", "/no/such/text"], "does not exist"),
         (["--chaos", "nonsense"], "nonsense"),
         (["--faults", "/no/such/file"], "/no/such/file"),

@@ -18,10 +18,10 @@ from workbench.replay.program import read_programs
 from workbench.replay.report import ReplayReport
 from workbench.simulate.faults import Fault, FaultPlan
 from workbench.simulate.numbers import Numbers
-from workbench.simulate.training_run import run_header
 from workbench.simulate.world import World
 from workbench.tape import Input, JournalWriter, Recorder, open_tape
 from workbench.training.program import TrainingProgram
+from workbench.training.run_header import run_header
 
 SECOND = 10**9
 SMALL = ModelConfig(layers=1, width=16, heads=2, kv_heads=1, mlp=32, context=16)
@@ -109,7 +109,8 @@ def replayed(run: Live, order: str | int = "journal", records: list[Record] | No
 def tape_of(run: Live, folder: Path) -> xr.DataTree:
     """The tape of a run, from a journal in ``folder``."""
     folder.mkdir()
-    header = run_header(run.config, run.program.text, run.program, run.plan)
+    faults = {"chaos": run.plan.chaos, "scenario": run.plan.scenario}
+    header = run_header(run.config, run.program.text, run.program, "virtual", faults)
     with JournalWriter(folder / "journal", header) as journal:
         for inputs, records in run.log:
             journal.append([*inputs, *records])

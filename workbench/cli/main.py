@@ -22,6 +22,8 @@ DONE, AGAINST, WRONG, LOST, INTERRUPTED = 0, 1, 2, 3, 130
 VERBS = {
     "train": "train a run and record its tape",
     "replay": "recompute a run from its tape and compare every digest",
+    "control": "look at a run of real processes, kill, stall or set",
+    "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",
     "explore": "run random fault schedules and check the protocol's invariants after every event",
     "doctor": "what this machine has, and what to type where something is amiss",

@@ -1,7 +1,9 @@
-"""Train a run in virtual time and record its tape.
+"""Train a run and record its tape.
 
-Learners and syncer are the protocol's own machines and compute real gradients;
-only their clock and network are modelled.  The folder of the run holds
+Learners and syncer are the protocol's own machines and compute real gradients.
+In virtual time only their clock and network are modelled. With --clock real
+they are processes of this machine, which kills and stalls of a scenario
+strike; Ctrl-C stops such a run in order. The folder of the run holds
 config.toml, the journal and the tape.
 """
 
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
-from workbench.config import ConfigError, RunConfig, presets
+from workbench.config import RunConfig, presets
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -27,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench train``."""
     options.add_config(parser)
     options.add_faults(parser)
-    parser.add_argument("--clock", choices=("virtual", "real"), default="virtual", help="virtual (default)")
+    parser.add_argument(
+        "--clock", choices=("virtual", "real"), default="virtual", help="virtual (default), or real processes"
+    )
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="folder of the run (default: a new one in runs/)")
     options.add_json(parser)
     lines = [f"  {name:<9} {c.learners} learners, {c.rounds} merges" for name, c in presets().items()]
@@ -37,31 +41,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, print the summary, return 0, or 1 if the token ledger does not balance."""
     config = options.config_of(arguments)
-    if arguments.clock == "real":
-        raise ConfigError("--clock real is not available in this version; allowed: --clock virtual")
     out = options.out_of(arguments, config)
     faults = options.faults_of(arguments, config)
     for note in faults.notes:
         print(note, file=sys.stderr)
+    code, more = (_real if arguments.clock == "real" else _virtual)(config, out, faults)
+    if not more:
+        return code
 
     from workbench.analysis.summary import summary
     from workbench.cli import output
     from workbench.tape import open_tape
 
-    trained = train(config, out, faults)
-    tape = open_tape(trained.path)
-    found = {
-        **summary(tape),
-        "digest": f"{trained.digest:016x}",
-        "virtual_s": trained.virtual_s,
-        "wall_s": trained.wall_s,
-        "tape": str(trained.path),
-    }
+    tape = open_tape(out)
+    found = {**summary(tape), **more, "tape": str(out)}
     if arguments.json:
         output.print_json(found)
     else:
         show(tape, found)
-    return 0 if is_balanced(found) else 1
+    return code or (0 if is_balanced(found) else 1)
+
+
+def _real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
+    from workbench.cli.train_real import train_real
+
+    return train_real(config, out, faults)
+
+
+def _virtual(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
+    trained = train(config, out, faults)
+    return 0, {"digest": f"{trained.digest:016x}", "virtual_s": trained.virtual_s, "wall_s": trained.wall_s}
 
 
 def train(config: RunConfig, out: Path, faults: FaultPlan) -> TrainedRun:

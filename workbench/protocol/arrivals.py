@@ -103,8 +103,8 @@ def folded_anew(member: Member, record: Record) -> None:
         member.anew[record.fragment] = 0
 
 
-def foreign_records(core: SyncerCore, process: int, records: list[Record]) -> None:
-    """Journal records of the supervisor or the evaluator; an exit that the supervisor saw is a loss."""
+def take_foreign_records(core: SyncerCore, process: int, records: list[Record]) -> list[Record]:
+    """Journal what is new of the supervisor's or the evaluator's records, after the end of the run too."""
     known = core.state.known_seq.get(process, 0)
     new = []
     for record in records:
@@ -115,7 +115,12 @@ def foreign_records(core: SyncerCore, process: int, records: list[Record]) -> No
     core.state.known_seq[process] = known
     if new:
         core.append(new)
-    for record in new:
+    return new
+
+
+def foreign_records(core: SyncerCore, process: int, records: list[Record]) -> None:
+    """Journal records of the supervisor or the evaluator; an exit that the supervisor saw is a loss."""
+    for record in take_foreign_records(core, process, records):
         if record.kind == Kind.PROCESS_ENDED and record.peer != SYNCER:
             membership.process_ended(core, record.peer - process_of(0), int(record.value))
 

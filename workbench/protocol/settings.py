@@ -156,6 +156,11 @@ class SettingsBook(msgspec.Struct):
             self.merge = changed
 
 
+def settings_book_of(config: RunConfig) -> SettingsBook:
+    """The settings that a run begins with."""
+    return SettingsBook(0, policy_of(config), merge_settings_of(config), learner_settings_of(config), config.inner.rate)
+
+
 def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
     """Return ``value`` in the type of ``key``; raise `ConfigError` unless it may be set while a run goes on."""
     allowed = (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS)

@@ -91,7 +91,9 @@ class SyncerMachine:
         core = self._begin(now)
         state = core.state
         if state.finished:
-            return []
+            if isinstance(event, RecordsCame):
+                arrivals.take_foreign_records(core, event.process, event.records)
+            return core.out
         if state.wake_at != UNSET and now > state.wake_at + LATE_WAKE_NS:
             gap = now - state.wake_at
             shift(state, gap)

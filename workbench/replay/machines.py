@@ -19,8 +19,7 @@ from workbench.protocol import restart, syncer
 from workbench.protocol.actions import Action, Append
 from workbench.protocol.events import SyncerInput
 from workbench.protocol.records import SYNCER, Kind, Record, label_of
-from workbench.protocol.settings import fixed_settings_of
-from workbench.simulate.world import settings_book_of
+from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.tape import Input, TapeError, open_tape
 from workbench.tape.errors import first_line
 

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.algorithms import orders
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import slots_needed
-from workbench.algorithms.syncer_arithmetic import MergeSettings, SyncerArithmetic
+from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.config import RunConfig
 from workbench.protocol.actions import Fold, Merge, StartStep
 from workbench.simulate.arithmetic import CaptureNumbers, MergeNumbers, StepNumbers
@@ -26,13 +27,6 @@ class Outgoing(NamedTuple):
     payload: Any
 
 
-class Incoming(NamedTuple):
-    """A contribution as its receiver has decoded it."""
-
-    values: np.ndarray
-    digest: int
-
-
 def poisoned(values: np.ndarray) -> np.ndarray:
     """The numeric fault ``nan``: one value of the outgoing copy is no number."""
     bad = values.copy()
@@ -42,18 +36,6 @@ def poisoned(values: np.ndarray) -> np.ndarray:
 
 POISONS = {"nan": poisoned}
 """Numeric faults by name: from the values that were captured to those that go out."""
-
-
-def merge_settings(order_settings: dict[str, Any], seed: int) -> MergeSettings:
-    """Settings of a merge order in the arithmetic's own words."""
-    return MergeSettings(
-        order_settings["merge"],
-        order_settings["outer"],
-        order_settings["outer_rate"],
-        order_settings["outer_momentum"],
-        order_settings["anchor"],
-        seed,
-    )
 
 
 class Numbers:
@@ -75,7 +57,7 @@ class Numbers:
             self.fragmentation, self.initial, slot_count=slots_needed(config.anchor, config.anchors_kept)
         )
         self.learners: dict[int, LearnerArithmetic] = {}
-        self.payloads: dict[int, Outgoing | Incoming | np.ndarray] = {}
+        self.payloads: dict[int, Outgoing | orders.Arrived | np.ndarray] = {}
         self.current: list[np.ndarray] = [flat.copy() for flat in self.initial]
         self.next_handle = 0
 
@@ -135,15 +117,10 @@ class Numbers:
         """See `Arithmetic.looks`: decodes, as the receiver does before its machine sees the header."""
         sent = self.payloads[handle]
         assert isinstance(sent, Outgoing)
-        try:
-            values = self.syncer.decode(sent.fragment, sent.payload, sent.codec, sent.base_version)
-        except LookupError:
-            return True, True, 0.0  # the base is gone: the machine refuses it as stale, whatever it holds
-        except ValueError:
-            return True, False, 0.0
-        seen = self.syncer.check(sent.fragment, values)
-        self.payloads[handle] = Incoming(values, seen.digest)
-        return seen.finite, True, seen.norm
+        found = orders.look(self.syncer, sent.fragment, sent.payload, sent.codec, sent.base_version)
+        if found.arrived is not None:
+            self.payloads[handle] = found.arrived
+        return found.finite, found.fits, found.norm
 
     def release(self, handle: int) -> None:
         """See `Arithmetic.release`."""
@@ -152,29 +129,18 @@ class Numbers:
     def merge(self, order: Merge) -> MergeNumbers:
         """See `Arithmetic.merge`."""
         used = [self.payloads[handle] for handle in order.handles]
-        arrived = [item for item in used if isinstance(item, Incoming)]
-        if order.fresh_outer:
-            self.syncer.reset_outer(order.fragment)
-        info = self.syncer.merge(
+        made = orders.merge(
+            self.syncer,
             order.fragment,
             order.version,
             order.learners,
-            [item.values for item in arrived],
+            [item for item in used if isinstance(item, orders.Arrived)],
             order.weights,
             order.base_versions,
-            merge_settings(order.settings, self.config.seed),
+            orders.settings_of_order(order.settings, self.config.seed),
+            order.fresh_outer,
         )
-        norms = dict(zip(info.used, info.norms, strict=True))
-        cosines = dict(zip(info.used, info.cosines, strict=True))
-        return MergeNumbers(
-            bool(np.isfinite(info.norm)),
-            info.digest,
-            info.outer_digest,
-            info.norm,
-            [float(norms.get(m, 0.0)) for m in order.learners],
-            [float(cosines.get(m, 0.0)) for m in order.learners],
-            [item.digest for item in arrived],
-        )
+        return MergeNumbers(*made)
 
     def commit(self, fragment: int, version: int) -> None:
         """See `Arithmetic.commit`."""

@@ -9,8 +9,7 @@ from workbench.protocol import learner as learner_module
 from workbench.protocol import learner_state
 from workbench.protocol import syncer as syncer_module
 from workbench.protocol.actions import StartStep
-from workbench.protocol.clocks import ticked
-from workbench.protocol.records import SYNCER, Kind, Record, process_of
+from workbench.protocol.records import SYNCER, process_of
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 from workbench.protocol.syncer_state import SyncerState
 
@@ -69,21 +68,3 @@ class SyncerProcess(VirtualProcess):
     def __init__(self, state: SyncerState, life: int) -> None:
         super().__init__(syncer_module.SyncerMachine(state), SYNCER)
         self.life = life
-
-
-class ForeignProcess:
-    """The supervisor or the evaluator: records of its own, kept until the syncer has them."""
-
-    __slots__ = ("clock", "process", "seq", "unsent")
-
-    def __init__(self, process: int) -> None:
-        self.process = process
-        self.seq = 0
-        self.clock: tuple[int, ...] = ()
-        self.unsent: list[Record] = []
-
-    def record(self, now: int, kind: Kind, **columns: Any) -> None:
-        """Make the next record of this process."""
-        self.seq += 1
-        self.clock = ticked(self.clock, self.process, self.seq)
-        self.unsent.append(Record(kind, self.process, 1, self.seq, now, self.clock, **columns))

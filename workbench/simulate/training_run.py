@@ -6,16 +6,12 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workbench.algorithms.digest import digest
-from workbench.algorithms.fragments import Fragmentation
 from workbench.algorithms.schedule import offsets
-from workbench.algorithms.seeds import sub_seed
 from workbench.config import RunConfig, to_toml
-from workbench.datasets import Text, open_text
+from workbench.datasets import open_text
 from workbench.protocol.events import StopAsked
 from workbench.protocol.records import Record
 from workbench.simulate.faults import NO_FAULTS, FaultPlan
@@ -25,11 +21,9 @@ from workbench.simulate.world import World
 from workbench.tape.journal import Input, JournalWriter
 from workbench.tape.recorder import Recorder
 from workbench.tape.run_folder import RunFolder, create_run_folder
-from workbench.training.environment import code_version, fingerprint
-from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
+from workbench.training.run_header import run_header
 
-SEED_NAMES = ("weights", "data", "virtual", "chaos")
 EVENTS_PER_LOOK = 200
 INTERRUPTED = "interrupted"
 """Reason of a run that Ctrl-C ended."""
@@ -81,34 +75,6 @@ class TrainedRun(NamedTuple):
 
 class RunLost(RuntimeError):
     """The run cannot go on: a state that must not be, or events have run out."""
-
-
-def model_manifest(fragmentation: Fragmentation) -> dict[str, dict[str, Any]]:
-    """Tensor to shape, dtype, kind and fragment."""
-    return {
-        spec.name: {"shape": list(spec.shape), "dtype": spec.dtype, "kind": spec.kind, "fragment": fragment}
-        for spec, fragment in zip(fragmentation.tensors, fragmentation.assignment, strict=True)
-    }
-
-
-def run_header(config: RunConfig, text: Text, program: TrainingProgram, plan: FaultPlan) -> dict[str, Any]:
-    """Facts of a run, for the head of its journal and the root of its tape."""
-    flat = b"".join(part.tobytes() for part in initial_weights(config))
-    initial = digest(flat)
-    toml = to_toml(config)
-    return {
-        "run_id": f"{digest((toml + plan.chaos + plan.scenario).encode()):016x}-{initial & 0xFFFFFFFF:08x}",
-        "clock": "virtual",
-        "config": toml,
-        "seeds": {name: sub_seed(config.seed, name) for name in SEED_NAMES},
-        "code_version": code_version(),
-        "fingerprint": fingerprint(),
-        "manifest": model_manifest(program.fragmentation),
-        "initial_digest": f"{initial:016x}",
-        "data_manifest": [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest],
-        "faults": {"chaos": plan.chaos, "scenario": plan.scenario},
-        "parent": None,
-    }
 
 
 class _Writer:
@@ -172,7 +138,7 @@ def train_virtual(
     text = open_text(config.data)
     program = TrainingProgram(config, text)
     numbers = Numbers(config, program)
-    header = run_header(config, text, program, faults)
+    header = run_header(config, text, program, "virtual", {"chaos": faults.chaos, "scenario": faults.scenario})
     folder = create_run_folder(out, to_toml(config))
     writer = _Writer(folder, header)
     try:

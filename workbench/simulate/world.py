@@ -16,15 +16,14 @@ from workbench.config import RunConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
+from workbench.protocol.foreign import ForeignProcess
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.protocol.settings import (
     SECOND,
     FixedSettings,
-    SettingsBook,
     fixed_settings_of,
     learner_settings_of,
-    merge_settings_of,
-    policy_of,
+    settings_book_of,
 )
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
@@ -32,7 +31,7 @@ from workbench.simulate.durations import StepTimes
 from workbench.simulate.faults import NO_FAULTS, FaultPlan
 from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
-from workbench.simulate.processes import ForeignProcess, LearnerProcess, SyncerProcess, VirtualProcess
+from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
 
 REPORT_NS = 1_000_000
@@ -49,11 +48,6 @@ class Observer(Protocol):
 
     def after_event(self, world: World) -> None:
         """After everything that an event caused."""
-
-
-def settings_book_of(config: RunConfig) -> SettingsBook:
-    """The settings that a run begins with."""
-    return SettingsBook(0, policy_of(config), merge_settings_of(config), learner_settings_of(config), config.inner.rate)
 
 
 class World:

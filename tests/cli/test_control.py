@@ -1,0 +1,127 @@
+"""Control of real runs from the command line, with a run that only remembers what it is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workbench.cli import live
+from workbench.cli.main import main
+from workbench.engine import launch
+
+STATUS: dict[str, Any] = {
+    "phase": "running", "merges": 7, "rounds": 20, "elapsed_s": 12.4, "val_loss": 2.5, "quorum": 1, "grace": "adaptive",
+    "window_s": 0.02, "last_merge": {"round": 9, "learners": [0, 1]},
+    "learners": [
+        {"label": "L0", "state": "running", "number": 1, "step": 31, "loss": 2.25, "behind": 0.0,
+         "tokens_per_s": 900.0},
+        {"label": "L1", "state": "waiting", "number": 3},
+    ],
+}  # fmt: skip
+
+
+class RememberingRun:
+    """Stands for a run that goes on."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.path = Path("run")
+
+    def status(self) -> dict[str, Any]:
+        return STATUS
+
+    def kill(self, *arguments: Any) -> None:
+        self.asked.append(("kill", *arguments))
+
+    def stall(self, *arguments: Any) -> None:
+        self.asked.append(("stall", *arguments))
+
+    def revive(self, *arguments: Any) -> None:
+        self.asked.append(("revive", *arguments))
+
+    def set(self, values: dict[str, Any]) -> int:
+        self.asked.append(("set", values))
+        return 4
+
+    def stop(self) -> None:
+        self.asked.append(("stop",))
+
+    def outcome(self) -> tuple[int, str]:
+        return 0, ""
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> RememberingRun:
+    made = RememberingRun()
+    monkeypatch.setattr(launch, "attach", lambda path: made)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "asked"),
+    [
+        (["kill", "L1"], ("kill", 1, None)),
+        (["kill", "2", "--down", "0"], ("kill", 2, 0.0)),
+        (["kill", "syncer", "--down", "1.5"], ("kill", "syncer", 1.5)),
+        (["stall", "0", "--for", "2"], ("stall", 0, 2.0)),
+        (["revive", "L3"], ("revive", 3)),
+        (["set", "grace_gamma=0.5", "merge=mean"], ("set", {"grace_gamma": 0.5, "merge": "mean"})),
+        (["stop"], ("stop",)),
+    ],
+)
+def test_actions_reach_the_run(
+    run: RememberingRun, words: list[str], asked: tuple[Any, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["control", "run", *words, "--json"]) == 0
+    assert run.asked == [asked]
+    assert json.loads(capsys.readouterr().out)["done"] == words[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["kill"], "give one target"),
+        (["kill", "1", "2"], "give one target"),
+        (["stall", "L-1x"], "give one target"),
+        (["set"], "grace_gamma=0.5"),
+        (["set", "nonsense"], "KEY=VALUE"),
+        (["status", "2"], "takes no '2'"),
+        (["explode"], "explode"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line(
+    run: RememberingRun, words: list[str], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["control", "run", *words]) == 2
+    error = capsys.readouterr().err
+    assert part in error and error.count("\n") == 1
+    assert run.asked == []
+
+
+def test_status_shows_every_learner(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["control", "run", "status"]) == 0
+    text = capsys.readouterr().out
+    for part in ("merges 7/20", "L0", "2.25", "L1", "waiting (start 3)", "quorum 1", "round 9 of L0 L1"):
+        assert part in text
+    assert main(["control", "run", "status", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == STATUS
+
+
+def test_plain_line_names_who_does_not_run() -> None:
+    assert live.line(STATUS) == "running: merges 7/20, 12 s, validation loss 2.500, L1:waiting"
+
+
+def test_stop_gives_the_exit_code_of_the_run(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stop", "run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"run": "run", "code": 0, "line": ""}
+
+
+@pytest.mark.parametrize("verb", [["stop"], ["control", "status"]])
+def test_a_run_that_does_not_go_on_is_one_line(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb[0], str(tmp_path), *verb[1:]]) == 2
+    assert "is not running" in capsys.readouterr().err

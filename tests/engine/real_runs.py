@@ -1,0 +1,52 @@
+"""What tests of real processes share: a tiny run, and waiting for events with a guard against hangs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench.config import RunConfig
+from workbench.engine.runtime_folder import process_started
+from workbench.protocol.records import Kind, Record
+from workbench.tape.frames import read_journal
+
+GUARD_S = 120.0
+TINY = {
+    "model.layers": 1,
+    "model.width": 16,
+    "model.heads": 2,
+    "model.kv_heads": 1,
+    "model.mlp": 32,
+    "model.context": 16,
+    "inner.batch": 2,
+}
+
+
+def tiny(learners: int = 3, rounds: int = 10**6, **values: object) -> RunConfig:
+    """A model of which a step takes milliseconds."""
+    given = {"learners": learners, "rounds": rounds, "period": 6, "fragments": 3, "eval_every": 0, "eval_batches": 2}
+    return RunConfig().set({**given, **TINY, **values})
+
+
+def until(condition: Callable[[], bool], what: str, guard_s: float = GUARD_S) -> None:
+    """Wait for an event; the guard is an order of magnitude above what it takes."""
+    end = time.monotonic() + guard_s
+    while not condition():
+        assert time.monotonic() < end, f"waited {guard_s:.0f} s in vain until {what}"
+        time.sleep(0.05)
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    return process_started(pid) >= 0
+
+
+def records_of(run: Path) -> list[Record]:
+    """All records of a run's journal."""
+    return read_journal(run / "journal").records
+
+
+def of_kind(records: list[Record], kind: Kind) -> list[Record]:
+    """Records of one kind."""
+    return [record for record in records if record.kind == kind]

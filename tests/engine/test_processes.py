@@ -1,0 +1,71 @@
+"""Starts and restarts: backoff, ends, timers, plans."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from workbench.config import ConfigError
+from workbench.engine.child import signal_name
+from workbench.engine.layout import PLAN_FILE, Plan, PlannedFault, read_plan
+from workbench.engine.processes import BACKOFF_FIRST_S, BACKOFF_MAX_S, Managed
+from workbench.engine.striker import check_kinds
+from workbench.engine.timers import Timers
+from workbench.engine.weights import load_initial, save_initial
+
+
+def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_a_step() -> None:
+    learner = Managed("learner", "L0")
+    waits = [learner.next_backoff_s() for _ in range(9)]
+    assert waits[:4] == [0.5, 1.0, 2.0, 4.0] and waits[-1] == BACKOFF_MAX_S
+    learner.state, learner.failed_starts = "starting", 4
+    learner.got_somewhere()
+    assert (learner.state, learner.failed_starts, learner.next_backoff_s()) == ("running", 0, BACKOFF_FIRST_S)
+
+
+def test_how_a_process_ended_has_a_name() -> None:
+    for code, name in ((0, "exit 0"), (3, "exit 3")):
+        pid = os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"exit {code}")
+        assert signal_name(os.waitpid(pid, 0)[1]) == name
+    pid = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
+    os.kill(pid, signal.SIGKILL)
+    assert signal_name(os.waitpid(pid, 0)[1]) == "SIGKILL"
+
+
+def test_timers_act_in_order_of_time() -> None:
+    timers, done = Timers(), list[str]()
+    timers.after(0.0, done.append, "now")
+    timers.after(100.0, done.append, "later")
+    timers.after(0.0, done.append, "then")
+    assert timers.wait_s(5.0) == 0.0
+    timers.run_due()
+    assert done == ["now", "then"]
+    assert 4.0 < timers.wait_s(5.0) <= 5.0
+    assert Timers().wait_s(0.5) == 0.5
+
+
+def test_faults_that_do_not_act_on_processes_are_refused() -> None:
+    check_kinds(Plan([PlannedFault("kill", 0, 1, 10**9), PlannedFault("stall_syncer", 5)]))
+    with pytest.raises(ConfigError, match="'nan' does not act on real processes; allowed with --clock real: kill"):
+        check_kinds(Plan([PlannedFault("nan", 0, 1)]))
+
+
+def test_plan_that_is_none_is_one_line(tmp_path: Path) -> None:
+    assert read_plan(tmp_path) == Plan()
+    (tmp_path / PLAN_FILE).write_text("[1")
+    with pytest.raises(ConfigError, match="is no plan of faults"):
+        read_plan(tmp_path)
+
+
+def test_first_weights_are_read_back_and_those_of_another_model_refused(tmp_path: Path) -> None:
+    weights = [np.arange(3, dtype=np.float32), np.ones(5, np.float32)]
+    save_initial(tmp_path, weights)
+    for found, made in zip(load_initial(tmp_path, (3, 5)), weights, strict=True):
+        np.testing.assert_array_equal(found, made)
+    for sizes in ((3, 6), (3,)):
+        with pytest.raises(ConfigError, match="weights of another model"):
+            load_initial(tmp_path, sizes)

@@ -1,0 +1,49 @@
+"""``workbench train --clock real``: a run of real processes, watched until it is over."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli import live
+from workbench.config import RunConfig
+
+if TYPE_CHECKING:
+    from workbench.simulate.faults import FaultPlan
+
+WRONG, INTERRUPTED = 2, 130
+
+
+def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
+    """Train with real processes; Ctrl-C stops the run in order.
+
+    Returns
+    -------
+    code : int
+        Exit code of the run.
+    more : dict
+        What the tape does not say of it (``digest`` of the weights, ``wall_s``), empty if there is no tape.
+    """
+    from workbench.engine.launch import launch
+    from workbench.engine.weights import newest_digest
+
+    began = time.monotonic()
+    run = launch(config, out, detach=True, faults=faults)
+    print(f"{run.path}: `workbench stop {run.path}` ends it", file=sys.stderr, flush=True)
+    interrupted = False
+    try:
+        live.watch(run)
+    except KeyboardInterrupt:
+        interrupted = True
+        print("stopping in order …", file=sys.stderr, flush=True)
+    run.stop()
+    code, line = run.outcome()
+    if line:
+        print(f"workbench: {line}", file=sys.stderr)
+    if interrupted:
+        code = INTERRUPTED
+    if code == WRONG or not run.folder.tape.exists():
+        return code, {}
+    return code, {"digest": f"{newest_digest(run.path):016x}", "wall_s": time.monotonic() - began}

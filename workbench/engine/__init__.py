@@ -1,0 +1,1 @@
+"""Real processes: the machines driven by sockets, mapped files and clocks."""

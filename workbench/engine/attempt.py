@@ -1,0 +1,105 @@
+"""One connection of a learner, from the attempt to its end: two sockets, their monitors, and what is known."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import zmq
+
+from workbench.engine.frames import Opened
+from workbench.engine.security import ClientKeys, secure_client
+from workbench.engine.sockets import GONE_EVENTS, Monitor, Socket, block_name, make_socket
+from workbench.protocol.messages import BULK, CONTROL
+
+KEY_REFUSED = (
+    "the syncer's key check refused this process: its public key is not on the syncer's list, "
+    "or the server key is another's"
+)
+
+
+class Attempt:
+    """A connection that is being made, is open, or was refused.
+
+    Parameters
+    ----------
+    context : zmq.Context
+    identity : bytes
+        Random: names this connection on both channels.
+    addresses : (str, str)
+        Of control and bulk.
+    keys : ClientKeys or None
+
+    Attributes
+    ----------
+    number : int
+        Given by the syncer, -1 before.
+    gone : bool
+    refusal : str
+        Why, if the syncer said so.
+    """
+
+    def __init__(
+        self, context: zmq.Context[Any], identity: bytes, addresses: tuple[str, str], keys: ClientKeys | None
+    ) -> None:
+        self.since = time.monotonic()
+        self.identity = identity
+        self.number = -1
+        self.gone = False
+        self.refusal = ""
+        self.blocks = ""
+        self._answers: dict[int, Opened] = {}
+        self.sockets: list[Socket] = []
+        self._monitors: list[Monitor] = []
+        for channel in (CONTROL, BULK):
+            socket = make_socket(context, zmq.DEALER, channel)
+            self.sockets.append(socket)
+            socket.identity = identity
+            if keys is not None:
+                secure_client(socket, keys)
+            self._monitors.append(Monitor(socket, GONE_EVENTS))
+            socket.connect(addresses[channel])
+
+    @property
+    def waited(self) -> list[Socket]:
+        """Sockets to wait for."""
+        return [*self.sockets, *(monitor.socket for monitor in self._monitors)]
+
+    @property
+    def block_name(self) -> str:
+        """Name of the block file of this connection."""
+        return block_name(self.identity)
+
+    def look(self) -> None:
+        """See whether a channel ended."""
+        for monitor in self._monitors:
+            for event in monitor.events():
+                self.fail(KEY_REFUSED if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH else "")
+
+    def fail(self, reason: str) -> None:
+        """Note the end of the connection; the first reason that says anything counts."""
+        self.gone = True
+        self.refusal = self.refusal or reason
+
+    def opened(self, channel: int, answer: Opened) -> bool:
+        """Note the syncer's answer on a channel; whether both are there and the connection is open now."""
+        self._answers[channel] = answer
+        if self.number >= 0 or len(self._answers) < len(self.sockets):
+            return False
+        if self._answers[CONTROL] != self._answers[BULK] or answer.connection < 0:
+            self.fail("the two channels were answered by different syncers")
+            return False
+        self.number, self.blocks = answer.connection, answer.blocks
+        return True
+
+    def linger(self, linger_ms: int) -> None:
+        """Let what was sent get through for so long when the sockets close."""
+        for socket in self.sockets:
+            socket.linger = linger_ms
+
+    def close(self) -> None:
+        """Close sockets and monitors."""
+        for monitor in self._monitors:
+            monitor.close()
+        for socket in self.sockets:
+            socket.close()

@@ -1,0 +1,284 @@
+"""The processes of one run, in the hands of its supervisor."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.config import RunConfig
+from workbench.engine.ending import LOST, WRONG, Ending
+from workbench.engine.evaluations import Evaluations
+from workbench.engine.layout import Plan
+from workbench.engine.links import Link
+from workbench.engine.processes import FAILED_STARTS_MAX, Managed, Nursery
+from workbench.engine.reports import Reports
+from workbench.engine.striker import Striker
+from workbench.engine.timers import Timers
+from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, process_of
+from workbench.tape.journal import read_header
+from workbench.tape.run_folder import RunFolder
+
+
+class Fleet:
+    """Starts, restarts and ends the processes of a run.
+
+    Parameters
+    ----------
+    folder : RunFolder
+    runtime : Path
+        Folder of sockets and blocks.
+    config : RunConfig
+    plan : Plan
+    timers : Timers
+    watch : callable
+        Takes (link, what, owner): have `heard` called with what comes over a link.
+
+    Attributes
+    ----------
+    over : bool
+        Nothing is left to be supervised.
+    """
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        runtime: Path,
+        config: RunConfig,
+        plan: Plan,
+        timers: Timers,
+        watch: Callable[[Link, str, Any], None],
+    ) -> None:
+        self.folder, self.runtime, self.config, self.timers, self.watch = folder, runtime, config, timers, watch
+        self.origin_ns = time.monotonic_ns()
+        self.over = False
+        self.away = False
+        self.waiting_for_others = False
+        self.run_id = ""
+        self.identity: dict[str, Any] = {"host": socket.gethostname()}
+        self.status: dict[str, Any] = {}
+        self.answers: dict[int, Callable[[dict[str, Any]], None]] = {}
+        self.preparer = Managed("prepare", "prepare")
+        self.syncer = Managed("syncer", "syncer", SYNCER)
+        self.recorder = Managed("recorder", "recorder")
+        self.evaluator = Managed("evaluator", "evaluator", EVALUATOR)
+        self.learners = [Managed("learner", label_of(process_of(m)), process_of(m), m) for m in range(config.learners)]
+        self.reports = Reports(self)
+        self.evaluations = Evaluations(self)
+        self.striker = Striker(self, plan)
+        self.ending = Ending(self)
+        self.nursery = Nursery(folder.logs)
+        watch(self.nursery.link, "nursery", None)
+
+    def now(self) -> int:
+        """Time since the run began [ns]."""
+        return time.monotonic_ns() - self.origin_ns
+
+    # starts
+
+    def begin(self) -> None:
+        """Prepare the run; everything else follows from that."""
+        self.start(self.preparer)
+
+    def start(self, managed: Managed) -> None:
+        """Start a process, unless the run is ending."""
+        if managed.alive or managed.state == "starting" or (self.ending.finished and managed is not self.recorder):
+            return
+        managed.number += 1
+        managed.restart_at = -1.0
+        managed.stops = 0
+        managed.ready = False
+        link = self.nursery.start(managed, self._arguments(managed), {})
+        self.watch(link, "process", managed)
+
+    def _arguments(self, managed: Managed) -> dict[str, Any]:
+        return {
+            "run": str(self.folder.path),
+            "runtime": str(self.runtime),
+            "run_id": self.run_id,
+            "address": str(self.runtime),
+            "learner": managed.learner,
+            "number": managed.number,
+            "origin_ns": self.origin_ns,
+        }
+
+    def _prepared(self, fingerprint: dict[str, str]) -> None:
+        self.run_id = read_header(self.folder.journal)["run_id"]
+        self.identity["fingerprint"] = fingerprint
+        self.start(self.syncer)
+        for learner in self.learners:
+            self.start(learner)
+        if self.config.eval_every:
+            self.start(self.evaluator)
+        self.start(self.recorder)
+
+    # what comes
+
+    def heard(self, what: str, managed: Managed | None, message: dict[str, Any], link: Link) -> None:
+        """A message of the nursery or of a process."""
+        if what == "nursery":
+            happened, whose, _ = self.nursery.heard(message)
+            if happened == "started" and whose is not None:
+                self._started(whose, message["pid"])
+            elif happened == "ended" and whose is not None:
+                self._ended(whose, message["how"])
+            return
+        if managed is None or managed.link is not link:
+            return
+        if "failed" in message or "refused" in message:
+            managed.line = str(message.get("failed") or message.get("refused"))
+        elif "prepared" in message:
+            self._prepared(message["prepared"])
+        elif "ready" in message:
+            self._ready(managed)
+        elif managed is self.syncer:
+            self._syncer_said(message)
+        elif managed is self.evaluator:
+            self.evaluations.heard(message)
+        elif managed is self.recorder and "recorded" in message:
+            self.recorder.state = "done"
+
+    def _ready(self, managed: Managed) -> None:
+        """The first learners begin together, so that none runs ahead while others compile; later ones at once."""
+        managed.ready = True
+        if self.away:
+            self._go((managed,))
+        elif all(learner.ready or learner.state == "failed" for learner in self.learners):
+            self._go(self.learners)
+        elif not self.waiting_for_others:
+            self.waiting_for_others = True
+            self.timers.after(self.config.start_limit_s, self._go, self.learners)
+
+    def _go(self, learners: Sequence[Managed]) -> None:
+        self.away = True
+        for learner in learners:
+            if learner.ready and learner.link is not None:
+                learner.link.send({"go": True})
+
+    def _syncer_said(self, message: dict[str, Any]) -> None:
+        if "status" in message:
+            self._status(message["status"])
+        elif "known" in message:
+            self.reports.known(message["known"], message["seq"])
+        elif "up" in message:
+            self.syncer.got_somewhere()
+            self.reports.again()
+            self.evaluations.again()
+            if self.ending.stopping:
+                self.tell_syncer({"stop": self.ending.stopping})
+        elif "evaluate" in message:
+            self.evaluations.asked(message)
+        elif "answer" in message:
+            answer = self.answers.pop(message["answer"], None)
+            if answer is not None:
+                answer(message)
+        elif "finished" in message:
+            self.ending.finish(message["finished"])
+        elif "closed" in message:
+            self.syncer.state = "done"
+
+    def tell_syncer(self, message: dict[str, Any]) -> bool:
+        """Send something to the syncer, if there is one."""
+        link = self.syncer.link
+        return link is not None and not link.closed and link.send(message)
+
+    def _status(self, status: dict[str, Any]) -> None:
+        self.status = status
+        if status["began"]:
+            self.striker.begin()
+        for key, seen in status["learners"].items():
+            learner = self.learners[int(key)]
+            if seen["stepped"] == learner.number and learner.alive:
+                learner.got_somewhere()
+
+    # ends
+
+    def _started(self, managed: Managed, pid: int) -> None:
+        managed.pid = pid
+        if managed.process >= 0:
+            self.reports.supervisor(
+                Kind.PROCESS_STARTED,
+                peer=managed.process,
+                value=float(managed.number),
+                detail={**self.identity, "pid": pid},
+            )
+
+    def _ended(self, managed: Managed, how: str) -> None:
+        managed.pid = 0
+        if managed.process >= 0:
+            self.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
+        if managed is self.preparer:
+            if how != "exit 0":
+                line = managed.line or f"the run could not be prepared: {how}"
+                self.ending.lose(WRONG if managed.line else LOST, line)
+        elif managed is self.syncer:
+            self._syncer_ended(how)
+        elif managed is self.recorder:
+            self._recorder_ended(how)
+        elif self.ending.finished or self.over:
+            managed.state = "ended"
+        else:
+            self._start_again(managed, how)
+        self.ending.look()
+
+    def _start_again(self, managed: Managed, how: str) -> None:
+        """Back off, then start once more; what never gets anywhere is left alone and shown."""
+        if how == "exit 0" and managed is not self.evaluator:
+            managed.state = "ended"
+            return
+        if managed.state == "starting":
+            managed.failed_starts += 1
+        if managed.failed_starts >= FAILED_STARTS_MAX:
+            managed.state = "failed"
+            return
+        wait_s = managed.next_backoff_s()
+        if managed.restart_at >= 0:
+            wait_s = managed.restart_at - time.monotonic()
+        elif managed.restart_at < -1.5:
+            managed.state = "ended"  # a fault said: not again
+            return
+        managed.state = "waiting"
+        self.timers.after(max(0.0, wait_s), self.start, managed)
+
+    def _syncer_ended(self, how: str) -> None:
+        if self.syncer.state == "done":
+            self.syncer.state = "ended"
+            return
+        if self.syncer.line:
+            self.ending.lose(LOST, self.syncer.line)
+        elif self.ending.finished:
+            self.syncer.state = "ended"
+        else:
+            self._start_again(self.syncer, how if how != "exit 0" else "exit without a word")
+            if self.syncer.state == "failed":
+                self.ending.lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
+
+    def _recorder_ended(self, how: str) -> None:
+        if self.recorder.state == "done" or self.ending.hurry:
+            self.recorder.state = "ended"
+        else:
+            self._start_again(self.recorder, how if how != "exit 0" else "exit without a word")
+
+    def look_after_nursery(self) -> None:
+        """Without the nursery nothing can be started, and what it had started is gone."""
+        if self.nursery.link.closed and not self.over and not self.ending.line:
+            log = self.folder.logs / "nursery.log"
+            self.ending.lose(LOST, f"the process that starts the others is gone; see {log}")
+
+    def flush(self) -> None:
+        """Send what waits."""
+        for managed in (self.syncer, self.recorder, self.evaluator):
+            if managed.link is not None:
+                managed.link.flush()
+        self.nursery.link.flush()
+
+    def end(self) -> None:
+        """Nothing that was started is left."""
+        self.over = True
+        for managed in (*self.learners, self.evaluator, self.syncer, self.recorder, self.preparer):
+            if managed.alive:
+                self.nursery.signal(managed, signal.SIGKILL)
+        self.nursery.end()

@@ -1,0 +1,309 @@
+"""Launching a run of real processes from Python: scripts, notebooks, and the command line alike."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+import msgspec
+
+from workbench.config import ConfigError, RunConfig, to_toml
+from workbench.engine import control
+from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, PlannedFault, write_private
+from workbench.engine.striker import check_kinds
+from workbench.tape.run_folder import RunFolder, create_run_folder
+
+RUNS = Path("runs")
+OUTCOME_FILE = "outcome.json"
+LOOK_EVERY_S = 0.1
+END_LIMIT_S = 120.0
+OWNER_LIMIT_S = 10.0
+
+
+class RunEnded(RuntimeError):
+    """The run is over, and came to no good end or to none that was waited for; ``code`` is its exit code."""
+
+    def __init__(self, line: str, code: int) -> None:
+        super().__init__(line)
+        self.code = code
+
+
+class FaultLike(Protocol):
+    """A fault of a plan."""
+
+    @property
+    def kind(self) -> str:
+        """What happens."""
+
+    @property
+    def at_ns(self) -> int:
+        """When [ns]."""
+
+    @property
+    def learner(self) -> int:
+        """To whom, -1 for the syncer."""
+
+    @property
+    def for_ns(self) -> int:
+        """For how long [ns]."""
+
+
+class FaultPlanLike(Protocol):
+    """Faults with the texts that they come from, such as `workbench.simulate.faults.FaultPlan`."""
+
+    @property
+    def faults(self) -> Iterable[FaultLike]:
+        """In order of time."""
+
+    @property
+    def chaos(self) -> str:
+        """The storm that they were drawn from."""
+
+    @property
+    def scenario(self) -> str:
+        """The file that they were read from."""
+
+
+def launch(
+    config: RunConfig,
+    out: str | Path | None = None,
+    detach: bool = False,
+    faults: FaultPlanLike | None = None,
+) -> Run:
+    """Train by Decoupled DiLoCo (arXiv 2604.21428) with real processes.
+
+    The calling process forks nothing and needs no ``__main__`` guard: a supervisor starts everything else.
+
+    Parameters
+    ----------
+    config : RunConfig
+    out : path, optional
+        Folder of the run; by default a new one under ``runs``.
+    detach : bool
+        Let the run go on when this process ends; else it ends within seconds, its tape closed.
+    faults : fault plan, optional
+        Kills and stalls, counted from the start of rounds.
+
+    Returns
+    -------
+    Run
+        A context manager: leaving it stops the run.
+
+    Raises
+    ------
+    ConfigError
+        The folder holds something, or a fault cannot act on real processes.
+
+    Examples
+    --------
+    >>> import workbench as wb
+    >>> with wb.launch(wb.preset("tiny-4")) as run:  # doctest: +SKIP
+    ...     run.kill(2)
+    ...     run.wait()
+    """
+    plan = _plan_of(faults)
+    check_kinds(plan)
+    folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
+    write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
+    return Run(folder, _start_supervisor(folder, detach))
+
+
+def attach(run: str | Path) -> Run:
+    """A run that goes on, started by somebody else; leaving the context lets it go on.
+
+    Raises
+    ------
+    ConfigError
+        It does not go on.
+    """
+    folder = RunFolder(Path(run).resolve())
+    control.address_of(folder.path)
+    return Run(folder, None)
+
+
+def _folder(config: RunConfig) -> Path:
+    stem = f"{config.preset or 'run'}-s{config.seed}"
+    return next(path for n in range(1, 10**9) if not (path := RUNS / f"{stem}-{n}").exists())
+
+
+def _plan_of(faults: FaultPlanLike | None) -> Plan:
+    if faults is None:
+        return Plan()
+    planned = [PlannedFault(f.kind, f.at_ns, f.learner, f.for_ns) for f in faults.faults]
+    return Plan(planned, faults.chaos, faults.scenario)
+
+
+def _start_supervisor(folder: RunFolder, detach: bool) -> subprocess.Popen[bytes]:
+    """A process of its own session; it finds this very package wherever it lies."""
+    package_root = str(Path(__file__).resolve().parents[2])
+    paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    log = os.open(folder.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            [
+                sys.executable, "-m", "workbench.engine.supervisor", str(folder.path.resolve()),
+                *([] if detach else ["--owned"]),
+            ],
+            stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
+            start_new_session=True,
+        )  # fmt: skip
+    finally:
+        os.close(log)
+
+
+class Run:
+    """A run of real processes.
+
+    Attributes
+    ----------
+    path : Path
+        Its folder.
+    """
+
+    def __init__(self, folder: RunFolder, supervisor: subprocess.Popen[bytes] | None) -> None:
+        self.folder = folder
+        self.path = folder.path
+        self._supervisor = supervisor
+
+    # looking
+
+    @property
+    def running(self) -> bool:
+        """Whether the supervisor is there."""
+        if self._supervisor is not None:
+            return self._supervisor.poll() is None
+        try:
+            control.address_of(self.path)
+        except ConfigError:
+            return False
+        return True
+
+    def status(self) -> dict[str, Any]:
+        """The run now: phase, merges, last merge, and for each learner state, step, loss, how far it is behind."""
+        status: dict[str, Any] = self._ask({"verb": "status"})["status"]
+        return status
+
+    @property
+    def tape(self) -> Any:
+        """The tape, an `xarray.DataTree`, while the run goes on and after."""
+        from workbench.tape import open_tape
+
+        return open_tape(self.path)
+
+    def outcome(self) -> tuple[int, str]:
+        """Exit code and last line of a run that is over."""
+        try:
+            found = msgspec.json.decode((self.path / OUTCOME_FILE).read_bytes())
+            return int(found["code"]), str(found["line"])
+        except (OSError, msgspec.DecodeError, KeyError):
+            return 3, f"the supervisor of {self.path} is gone without a word; see {self.folder.logs}"
+
+    # acting
+
+    def kill(self, target: int | str, down_s: float | None = None) -> None:
+        """SIGKILL of a learner (or ``"syncer"``); another process starts after ``down_s`` (0.5 s; never, if 0)."""
+        self._ask({"verb": "kill", "target": target, "down_s": down_s})
+
+    def stall(self, target: int | str, for_s: float = 3.0) -> None:
+        """SIGSTOP of a learner (or ``"syncer"``) for some seconds."""
+        self._ask({"verb": "stall", "target": target, "for_s": for_s})
+
+    def revive(self, target: int) -> None:
+        """Start a learner again that has failed for good, or was killed for good."""
+        self._ask({"verb": "revive", "target": target})
+
+    def set(self, changes: dict[str, Any] | None = None, /, **values: Any) -> int:
+        """Change live settings; returns the revision that holds them.
+
+        Raises
+        ------
+        ConfigError
+            A key that cannot change live, or an impossible value.
+        """
+        answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": "python"})
+        return int(answer["revision"])
+
+    def wait(self, rounds: int | None = None, timeout_s: float | None = None) -> int:
+        """Wait until so many merges are done, or, without a number, until the run is over.
+
+        Returns
+        -------
+        int
+            Merges done, or the run's exit code.
+
+        Raises
+        ------
+        RunEnded
+            The run ended before, or badly.
+        TimeoutError
+            After ``timeout_s`` seconds.
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        while self.running:
+            if rounds is not None and (merges := self._merges()) >= rounds:
+                return merges
+            if until is not None and time.monotonic() > until:
+                raise TimeoutError(f"{self.path} has not come so far within {timeout_s:g} s; see {self.folder.logs}")
+            time.sleep(LOOK_EVERY_S)
+        self._reap()
+        code, line = self.outcome()
+        if code != 0 or rounds is not None:
+            raise RunEnded(line or f"the run was over before {rounds} merges", code)
+        return code
+
+    def _merges(self) -> int:
+        """Merges done, -1 while the supervisor does not answer (it is about to listen, or to end)."""
+        try:
+            return int(self.status()["merges"])
+        except ConfigError:
+            return -1
+
+    def stop(self, timeout_s: float = END_LIMIT_S) -> None:
+        """End the run in order and wait for that; a run that is over stays over."""
+        until = time.monotonic() + timeout_s
+        asked = False
+        while self.running and time.monotonic() < until:
+            if not asked:
+                try:
+                    asked = bool(control.ask(self.path, {"verb": "stop", "reason": "stopped"}))
+                except ConfigError:
+                    asked = False
+            time.sleep(LOOK_EVERY_S / 2)
+        if self.running:
+            raise TimeoutError(f"{self.path} did not end within {timeout_s:g} s; see {self.folder.logs}")
+        self._reap()
+
+    def _reap(self) -> None:
+        """Nothing of a supervisor that has ended is left in this process."""
+        if self._supervisor is not None:
+            self._supervisor.wait(timeout=OWNER_LIMIT_S)
+            if self._supervisor.stdin is not None:
+                self._supervisor.stdin.close()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask the supervisor; one that has only just been started gets the time to listen."""
+        until = time.monotonic() + OWNER_LIMIT_S
+        while not (self.path / CONTROL_FILE).exists() and self.running and time.monotonic() < until:
+            time.sleep(LOOK_EVERY_S / 2)
+        return control.ask(self.path, request)
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._supervisor is not None:
+            self.stop()
+
+    def __repr__(self) -> str:
+        return f"<Run {self.path}, {'running' if self.running else 'over'}>"

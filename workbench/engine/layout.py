@@ -1,0 +1,87 @@
+"""Where a real run keeps what is neither journal nor tape, and how its processes find it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from workbench.config import ConfigError, RunConfig, from_toml
+
+CONTROL_FILE = "control.json"
+PLAN_FILE = "plan.json"
+
+
+class PlannedFault(msgspec.Struct, frozen=True):
+    """A fault of a scenario: strikes ``at_ns`` after the start of rounds; ``learner`` -1 is the syncer."""
+
+    kind: str
+    at_ns: int
+    learner: int = -1
+    for_ns: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What a supervisor is told beside the configuration.
+
+    Attributes
+    ----------
+    faults : list of PlannedFault
+    chaos, scenario : str
+        The texts that they come from.
+    """
+
+    faults: list[PlannedFault] = []
+    chaos: str = ""
+    scenario: str = ""
+
+
+class ControlAddress(msgspec.Struct, frozen=True):
+    """How to reach the supervisor of a run: socket, token, and who it is."""
+
+    socket: str
+    token: str
+    pid: int
+    started: int
+    runtime: str
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file (0600), whole or not at all."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
+        file.write(content)
+    draft.replace(path)
+
+
+def read_plan(run: Path) -> Plan:
+    """The plan of a run; an empty one if there is none.
+
+    Raises
+    ------
+    ConfigError
+        The file is no plan.
+    """
+    path = run / PLAN_FILE
+    if not path.exists():
+        return Plan()
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Plan)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"{path} is no plan of faults: {error}") from error
+
+
+def read_config(run: Path) -> RunConfig:
+    """The configuration of a run.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read.
+    """
+    path = run / "config.toml"
+    try:
+        return from_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error}") from error

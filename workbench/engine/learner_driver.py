@@ -1,0 +1,194 @@
+"""A learner's machine on real time: one thread trains, one serves the network, a lock is around the machine.
+
+Whoever brings the machine an input does what it returns, in order, before the lock is given back; only a new state and
+an inner step are left to the training thread.  So host copies and folds are where the machine believes them to be
+whenever a PULL is answered, and the training thread waits for no socket.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from workbench.protocol import actions as act
+from workbench.protocol import events as ev
+from workbench.protocol.learner import LearnerMachine
+from workbench.protocol.messages import Fragment, Update
+from workbench.training.learner_arithmetic import LearnerArithmetic
+
+OWN_HANDLES = 1 << 48
+"""Handles of outgoing copies begin here, those of what came in lie below."""
+POLL_MAX_MS = 250
+
+
+class Outgoing:
+    """What the network thread has still to do for the training thread."""
+
+    def __init__(self) -> None:
+        self.messages: deque[tuple[int, int, Any, np.ndarray | None]] = deque()
+        self.released: deque[int] = deque()
+        self.connect = False
+
+
+class LearnerDriver:
+    """Tells the machine what happened and does what it returns, in order.
+
+    Parameters
+    ----------
+    machine : LearnerMachine
+    wire : LearnerWire
+        Belongs to the thread that calls `turn`.
+    arithmetic : LearnerArithmetic
+        With the run's first weights, its step compiled.
+    origin_ns : int
+        Monotonic time at which the run began.
+
+    Attributes
+    ----------
+    left : str
+        Why the machine has left, empty before.
+    """
+
+    def __init__(self, machine: LearnerMachine, wire: Any, arithmetic: LearnerArithmetic, origin_ns: int) -> None:
+        self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
+        self.left = ""
+        self._lock = threading.Lock()
+        self._jobs: queue.SimpleQueue[act.Adopt | act.StartStep | None] = queue.SimpleQueue()
+        self._out = Outgoing()
+        self._updates: dict[int, np.ndarray] = {}
+        self._copies: dict[int, np.ndarray] = {}
+        self._next_copy = OWN_HANDLES
+        self._error: BaseException | None = None
+        self._trainer = threading.Thread(target=self._train, name="train", daemon=True)
+
+    def now(self) -> int:
+        """Time since the run began [ns]."""
+        return time.monotonic_ns() - self.origin_ns
+
+    def begin(self) -> None:
+        """Start training thread and machine."""
+        self._trainer.start()
+        with self._lock:
+            self._do_all(self.machine.start(self.now()))
+        self._flush()
+
+    # the network's side
+
+    def turn(self) -> None:
+        """Wait until something comes or is due; send what waits."""
+        messages = self.wire.poll(self._timeout_ms())
+        for connection in self.wire.opened():
+            self.give(ev.Connected(connection))
+        for connection, message in messages:
+            if isinstance(message, Update):
+                self._updates[message.handle] = self.wire.payload(message.handle)
+            self.give(ev.Received(connection, message))
+        for connection in self.wire.closed():
+            self.give(ev.Disconnected(connection))
+        if 0 <= self.machine.wake_at <= self.now():
+            self.give(ev.Woken())
+        self._flush()
+        if self._error is not None:
+            raise self._error
+
+    def _timeout_ms(self) -> int:
+        wake = self.machine.wake_at
+        if wake < 0:
+            return POLL_MAX_MS
+        return max(0, min(POLL_MAX_MS, -((self.now() - wake) // 1_000_000)))
+
+    def _flush(self) -> None:
+        if self._out.connect:
+            self._out.connect = False
+            self.wire.connect()
+        while self._out.messages:
+            self.wire.send(*self._out.messages.popleft())
+        while self._out.released:
+            self.wire.release(self._out.released.popleft())
+
+    # both sides
+
+    def give(self, event: Any) -> None:
+        """Let the machine take an input, and those that follow from it at once."""
+        with self._lock:
+            self._do_all(self.machine.handle(self.now(), event))
+
+    def _do_all(self, todo: list[act.Action]) -> None:
+        events: deque[Any] = deque()
+        actions = deque(todo)
+        while actions:
+            self._do(actions.popleft(), events)
+            if not actions and events:
+                actions.extend(self.machine.handle(self.now(), events.popleft()))
+
+    def _do(self, action: Any, events: deque[Any]) -> None:
+        kind = type(action)
+        if kind is act.Send:
+            self._send(action)
+        elif kind is act.StartStep or kind is act.Adopt:
+            self._jobs.put(action)
+        elif kind is act.Publish:
+            if action.fragment < 0:  # a fold renews the host copy of its fragment itself
+                self.arithmetic.publish()
+        elif kind is act.Capture:
+            events.append(self._capture(action))
+        elif kind is act.Fold:
+            self._fold(action)
+        elif kind is act.ForgetCapture:
+            self.arithmetic.forget(action.fragment, action.step)
+        elif kind is act.Release:
+            self._release(action.handle)
+        elif kind is act.Connect:
+            self._out.connect = True
+        elif kind is act.Leave:
+            self.left = action.reason
+            self._jobs.put(None)
+            self.wire.wake()
+
+    def _send(self, action: act.Send) -> None:
+        message = action.message
+        payload = self._copies.pop(message.handle) if isinstance(message, Fragment) else None
+        self._out.messages.append((action.connection, action.channel, message, payload))
+        if threading.current_thread() is self._trainer:
+            self.wire.wake()
+
+    def _capture(self, order: act.Capture) -> ev.Captured:
+        made = self.arithmetic.capture(order.fragment, order.step, order.codec)
+        self._next_copy += 1
+        self._copies[self._next_copy] = made.payload
+        return ev.Captured(order.round, order.fragment, made.digest, made.nbytes, self._next_copy)
+
+    def _fold(self, order: act.Fold) -> None:
+        theta = self._updates[order.handle].view(np.float32)
+        reference = order.reference if order.reference >= 0 else None
+        self.arithmetic.fold(order.fragment, theta, order.version, order.rule, order.alpha, reference)
+
+    def _release(self, handle: int) -> None:
+        if handle >= OWN_HANDLES:
+            self._copies.pop(handle, None)
+        else:
+            self._updates.pop(handle, None)
+            self._out.released.append(handle)
+
+    # the training's side
+
+    def _train(self) -> None:
+        try:
+            while (job := self._jobs.get()) is not None:
+                if isinstance(job, act.Adopt):
+                    self.give(ev.Adopted(self.arithmetic.digest()))
+                else:
+                    self._step(job)
+        except BaseException as error:
+            self._error = error
+            self.wire.wake()
+
+    def _step(self, order: act.StartStep) -> None:
+        start = self.now()
+        done = self.arithmetic.step(order.step, order.global_step, order.rate_scale, order.batch, order.accumulation)
+        self.give(ev.StepEnded(done.loss, done.tokens, done.batch, done.accumulation, start))

@@ -1,0 +1,157 @@
+"""What is asked over the control socket."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from workbench.engine.layout import PlannedFault
+from workbench.engine.links import Link
+from workbench.engine.processes import BACKOFF_FIRST_S, Managed
+
+if TYPE_CHECKING:
+    from workbench.engine.fleet import Fleet
+
+DURATION_MAX_S = 1e6
+
+
+class Refused(ValueError):
+    """A request that cannot be done, as one line."""
+
+
+class Requests:
+    """Answers requests; each is a table with ``verb`` and what that needs."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self._ticket = 0
+
+    def take(self, request: dict[str, Any], client: Link) -> None:
+        """Do what is asked, and answer."""
+        verb = request.get("verb")
+        handler = _VERBS.get(verb) if isinstance(verb, str) else None
+        try:
+            if handler is None:
+                raise Refused(f"unknown request {verb!r}; allowed: {', '.join(_VERBS)}")
+            answer = handler(self, request, client.send)
+        except Refused as error:
+            answer = {"error": str(error)}
+        if answer is not None:
+            client.send(answer)
+
+    def _status(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        return {"status": status_of(self.fleet)}
+
+    def _kill(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        down_s = _seconds(request, "down_s", BACKOFF_FIRST_S)
+        return self._strike("kill", request, down_s)
+
+    def _stall(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        return self._strike("stall", request, _seconds(request, "for_s", 3.0))
+
+    def _strike(self, kind: str, request: dict[str, Any], for_s: float) -> dict[str, Any]:
+        target = self._target(request)
+        name = kind if target.learner >= 0 else f"{kind}_syncer"
+        effect = self.fleet.striker.strike(PlannedFault(name, 0, target.learner, int(for_s * 1e9)))
+        if not effect:
+            raise Refused(f"{target.label} is {target.state}: there is no process to {kind}")
+        return {"done": kind, "target": target.label}
+
+    def _target(self, request: dict[str, Any]) -> Managed:
+        target = request.get("target")
+        if target == "syncer":
+            return self.fleet.syncer
+        last = len(self.fleet.learners) - 1
+        if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target <= last:
+            raise Refused(f"target = {target!r}; allowed: a learner 0 to {last}, or syncer")
+        return self.fleet.learners[target]
+
+    def _revive(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        target = self._target(request)
+        if target.alive or target.state in ("starting", "waiting"):
+            raise Refused(f"{target.label} is {target.state}; only what has ended or failed can be revived")
+        target.failed_starts = 0
+        target.got_somewhere()
+        self.fleet.start(target)
+        return {"done": "revive", "target": target.label}
+
+    def _set(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any] | None:
+        values, who = request.get("values"), request.get("who", "control")
+        if not isinstance(values, dict) or not values or not all(isinstance(key, str) for key in values):
+            raise Refused(f"values = {values!r}; allowed: a table of live settings")
+        self._ticket += 1
+        self.fleet.answers[self._ticket] = lambda answer: reply(_settings_answer(answer))
+        if not self.fleet.tell_syncer({"settings": values, "who": str(who), "ticket": self._ticket}):
+            del self.fleet.answers[self._ticket]
+            raise Refused("there is no syncer at this moment; ask again")
+        return None
+
+    def _stop(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        self.fleet.ending.stop(str(request.get("reason", "stopped")))
+        return {"done": "stop"}
+
+
+_VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
+    "status": Requests._status,
+    "kill": Requests._kill,
+    "stall": Requests._stall,
+    "set": Requests._set,
+    "revive": Requests._revive,
+    "stop": Requests._stop,
+}
+
+
+def _settings_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    if answer["why_not"] is not None:
+        return {"error": answer["why_not"]}
+    return {"done": "set", "revision": answer["revision"], "round": answer["round"]}
+
+
+def _seconds(request: dict[str, Any], key: str, default: float) -> float:
+    value = request.get(key, default)
+    if value is None:
+        value = default
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= DURATION_MAX_S:
+        raise Refused(f"{key} = {value!r}; allowed: seconds from 0 to {DURATION_MAX_S:g}")
+    return float(value)
+
+
+def _phase(fleet: Fleet) -> str:
+    if fleet.status.get("storage_full"):
+        return "storage_full"
+    if fleet.ending.finished or fleet.ending.stopping:
+        return "ending"
+    return "running" if fleet.status.get("began") else "starting"
+
+
+def status_of(fleet: Fleet) -> dict[str, Any]:
+    """The run as people and programs want to see it."""
+    seen = fleet.status.get("learners", {})
+    learners = []
+    for managed in fleet.learners:
+        facts = seen.get(str(managed.learner), {})
+        state = "stopped" if managed.stops and managed.alive else managed.state
+        learners.append(
+            {
+                **facts,
+                "learner": managed.learner,
+                "label": managed.label,
+                "state": state,
+                "pid": managed.pid,
+                "number": managed.number,
+                "line": managed.line,
+            }
+        )
+    rest = {key: value for key, value in fleet.status.items() if key != "learners"}
+    return {
+        **rest,
+        "merges": fleet.status.get("merges", 0),
+        "rounds": fleet.config.rounds,
+        "phase": _phase(fleet),
+        "run": str(fleet.folder.path),
+        "elapsed_s": fleet.now() / 1e9,
+        "val_loss": fleet.evaluations.last.get("loss"),
+        "syncer": {"state": fleet.syncer.state, "pid": fleet.syncer.pid, "number": fleet.syncer.number},
+        "processes": [m.pid for m in (fleet.syncer, fleet.recorder, fleet.evaluator, *fleet.learners) if m.pid],
+        "learners": learners,
+    }

@@ -1,0 +1,206 @@
+"""The syncer's process: its machine on real time, with what the supervisor asks of it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from workbench.algorithms.fragment_slots import slots_needed
+from workbench.algorithms.schedule import offsets
+from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
+from workbench.config import ConfigError, RunConfig
+from workbench.engine.committed import mapped_slots
+from workbench.engine.layout import read_config
+from workbench.engine.links import Link
+from workbench.engine.runtime_folder import RuntimeFolder
+from workbench.engine.syncer_driver import RunLost, SyncerDriver
+from workbench.engine.syncer_status import StatusBook
+from workbench.engine.weights import SLOTS_FILE, fragmentation_of_header, load_initial
+from workbench.engine.wire import SyncerWire
+from workbench.protocol import events as ev
+from workbench.protocol import restart, syncer
+from workbench.protocol.records import Record
+from workbench.protocol.settings import fixed_settings_of, settings_book_of
+from workbench.protocol.syncer_state import SyncerState
+from workbench.tape.errors import StorageFull, TapeError
+from workbench.tape.journal import JournalWriter, read_journal
+from workbench.tape.run_folder import RunFolder
+
+STATUS_EVERY_S = 0.25
+ORPHAN_LIMIT_S = 4.0
+"""How long a syncer whose supervisor is gone may take to end the run."""
+CLOSE_LIMIT_S = 60.0
+
+
+def main(link: Link, arguments: dict[str, Any]) -> int:
+    """Serve the run ``arguments["run"]`` until it is over."""
+    try:
+        process = SyncerProcess(link, RunFolder(Path(arguments["run"])), Path(arguments["runtime"]), arguments)
+        return process.run()
+    except (ConfigError, RunLost, TapeError, OSError) as error:
+        link.send({"failed": str(error)})
+        print(f"syncer: {error}", flush=True)
+        return 2 if isinstance(error, ConfigError | TapeError) and not isinstance(error, StorageFull) else 3
+
+
+class SyncerProcess:
+    """One life of the syncer.
+
+    Parameters
+    ----------
+    link : Link
+        To the supervisor.
+    folder : RunFolder
+    runtime : Path
+        Folder of sockets and blocks.
+    arguments : dict
+        ``origin_ns`` (monotonic time of the run's begin), ``listen`` (an address beyond this machine, or empty).
+    """
+
+    def __init__(self, link: Link, folder: RunFolder, runtime: Path, arguments: dict[str, Any]) -> None:
+        self.link, self.folder, self.runtime = link, folder, runtime
+        self.config: RunConfig = read_config(folder.path)
+        self.journal = JournalWriter(folder.journal)
+        contents = read_journal(folder.journal)
+        fragmentation = fragmentation_of_header(contents.header, self.config.fragments)
+        self.sizes = fragmentation.sizes
+        self.book = StatusBook(self.sizes)
+        self.book.note(contents.records)
+        state, self.uncommitted = self._state(contents.records)
+        arithmetic = self._arithmetic(fragmentation, state, bool(contents.records))
+        self.wire = SyncerWire(contents.header["run_id"], list(self.sizes), folder=runtime)
+        self.driver = SyncerDriver(
+            syncer.SyncerMachine(state),
+            self.wire,
+            arithmetic,
+            self.journal,
+            self.book,
+            arguments["origin_ns"],
+            self.config.seed,
+            self._no_room,
+        )
+        self.reason = "restart" if contents.records else "new"
+        self.evaluated_at = -1
+        self.stop_reason = ""
+        self.close_asked = False
+        self.orphaned = False
+        self.status_at = 0.0
+        self.known: dict[int, int] = {}
+        self.asked_late: list[dict[str, Any]] = []
+
+    def _state(self, records: list[Record]) -> tuple[SyncerState, list[tuple[int, int, int]]]:
+        fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
+        book = settings_book_of(self.config)
+        if not records:
+            return syncer.new_state(fixed, book), []
+        found = restart.restore(fixed, book, records)
+        return found.state, found.uncommitted
+
+    def _arithmetic(self, fragmentation: Any, state: SyncerState, restarted: bool) -> SyncerArithmetic:
+        count = slots_needed(self.config.anchor, self.config.anchors_kept)
+        slots = mapped_slots(self.folder.path / SLOTS_FILE, self.sizes, count, OUTER_VECTORS)
+        arithmetic = SyncerArithmetic(fragmentation, load_initial(self.folder.path, self.sizes), slots)
+        if restarted or any(slot.header.any() for slot in slots):
+            for p, version in enumerate(state.versions):
+                if not arithmetic.restore(p, version):
+                    raise RunLost(
+                        f"no slot in {self.folder.path / SLOTS_FILE} holds version {version} of fragment {p}, which "
+                        "the journal names; the file is damaged or of another run"
+                    )
+        return arithmetic
+
+    def run(self) -> int:
+        """Turn until the run is over and the supervisor has said its last word."""
+        self.driver.begin(self.reason, self.uncommitted)
+        self.wire.watch(self.link.fileno())
+        self.link.send({"up": True})
+        while not (self.driver.finished or self.close_asked):
+            self.driver.turn()
+            self._serve()
+        self._report()
+        self.link.send({"finished": self.driver.finished})
+        until = time.monotonic() + CLOSE_LIMIT_S
+        while not (self.close_asked or self.link.closed or time.monotonic() > until):
+            self.driver.turn()
+            self._serve()
+        self.driver.close()
+        self.wire.close()
+        self.link.send({"closed": True})
+        if self.orphaned:
+            RuntimeFolder.open(self.runtime).remove()
+        return 0
+
+    def _serve(self) -> None:
+        """What the supervisor asks, and what it is told."""
+        self.link.flush()
+        asked, self.asked_late = [*self.asked_late, *self.link.read()], []
+        for message in asked:
+            self._answer(message)
+        if self.link.closed:
+            self._orphan()
+        if self.driver.committed or self.evaluated_at < 0:
+            self.driver.committed.clear()
+            self._evaluate_when_due()
+        now = time.monotonic()
+        if now - self.status_at >= STATUS_EVERY_S:
+            self.status_at = now
+            self._report()
+
+    def _answer(self, message: dict[str, Any]) -> None:
+        give, state = self.driver.give, self.driver.machine.state
+        if "records" in message:
+            give(ev.RecordsCame(message["process"], msgspec.convert(message["records"], list[Record])))
+            self.link.send({"known": message["process"], "seq": state.known_seq.get(message["process"], 0)})
+        elif "settings" in message:
+            self.book.refused = None
+            give(ev.SettingsAsked(message["settings"], message["who"]))
+            answer = {"revision": state.book.revision, "round": state.next_t, "why_not": self.book.refused}
+            self.link.send({"answer": message["ticket"], **answer})
+        elif "stop" in message:
+            give(ev.StopAsked(message["stop"]))
+        elif "evaluate_now" in message:
+            self._ask_evaluation()
+        elif "close" in message:
+            self.close_asked = True
+
+    def _orphan(self) -> None:
+        """The supervisor is gone: end the run in order, and at the latest when the limit has passed."""
+        if self.orphaned:
+            return
+        self.orphaned = True
+        guard = threading.Timer(ORPHAN_LIMIT_S, os._exit, (3,))
+        guard.daemon = True
+        guard.start()
+        self.wire.unwatch(self.link.fileno()) if self.link.fileno() >= 0 else None
+        self.driver.give(ev.StopAsked("supervisor_gone"))
+
+    def _evaluate_when_due(self) -> None:
+        every, merges = self.config.eval_every, self.driver.machine.state.merges
+        if every and merges != self.evaluated_at and (merges % every == 0 or merges == self.config.rounds):
+            self._ask_evaluation()
+        self.evaluated_at = max(self.evaluated_at, 0)
+
+    def _ask_evaluation(self) -> None:
+        state = self.driver.machine.state
+        self.evaluated_at = state.merges
+        self.link.send(
+            {"evaluate": state.merges, "versions": list(state.versions), "tokens": self.book.tokens_merged()}
+        )
+
+    def _report(self) -> None:
+        self.link.send({"status": self.book.status(self.driver.machine.state)})
+
+    def _no_room(self, line: str) -> None:
+        """While the journal cannot be written: say so, and give the run up if that is asked for."""
+        self._report()
+        for message in self.link.read():
+            if "stop" in message or "close" in message:
+                raise RunLost(line)
+            self.asked_late.append(message)
+        if self.link.closed:
+            raise RunLost(line)

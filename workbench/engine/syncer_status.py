@@ -1,0 +1,112 @@
+"""What a syncer tells its supervisor about the run, from its records and its state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.protocol.records import FIRST_LEARNER, Kind, Record, learner_of
+from workbench.protocol.syncer_state import SyncerState
+
+RATE_FACTOR = 0.2
+"""Of the moving average of tokens per second."""
+
+
+class LearnerNotes:
+    """Last step of a learner as its records tell it."""
+
+    __slots__ = ("loss", "number", "stepped", "tokens_per_s")
+
+    def __init__(self) -> None:
+        self.loss: float | None = None
+        self.tokens_per_s = 0.0
+        self.number = 0
+        self.stepped = 0
+
+
+class StatusBook:
+    """Keeps, from the records as they are journalled, what the state of the machine does not hold."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self.sizes = list(sizes)
+        self.merged_tokens = [0] * len(self.sizes)
+        self.learners: dict[int, LearnerNotes] = {}
+        self.last_merge: dict[str, Any] = {}
+        self.window_s: float | None = None
+        self.storage_full = ""
+        self.refused: str | None = None
+        self._last_end: dict[int, int] = {}
+
+    def note(self, records: Sequence[Record]) -> None:
+        """Take what is new."""
+        for record in records:
+            if record.kind == Kind.STEP_ENDED:
+                self._stepped(record)
+            elif record.kind == Kind.MERGED:
+                self.merged_tokens[record.fragment] += record.tokens
+                self.last_merge = {
+                    "round": record.round,
+                    "fragment": record.fragment,
+                    "learners": record.detail["learners"],
+                    "time_s": record.time_ns / 1e9,
+                }
+            elif record.kind == Kind.LEARNER_JOINED:
+                self._of(learner_of(record.peer)).number = int(record.value)
+            elif record.kind == Kind.QUORUM_REACHED:
+                self.window_s = record.value
+            elif record.kind == Kind.SETTING_REFUSED:
+                self.refused = record.reason
+
+    def _of(self, learner: int) -> LearnerNotes:
+        return self.learners.setdefault(learner, LearnerNotes())
+
+    def _stepped(self, record: Record) -> None:
+        notes = self._of(record.process - FIRST_LEARNER)
+        end_ns = record.detail["end_ns"]
+        since = self._last_end.get(record.process, record.detail["start_ns"])
+        self._last_end[record.process] = end_ns
+        notes.loss = record.value
+        notes.stepped = notes.number
+        if end_ns > since:
+            rate = record.tokens / (end_ns - since) * 1e9
+            notes.tokens_per_s += (RATE_FACTOR if notes.tokens_per_s else 1.0) * (rate - notes.tokens_per_s)
+
+    def tokens_merged(self) -> int:
+        """Merged tokens of the run: those of its fragments, by size."""
+        return sum(n * size for n, size in zip(self.merged_tokens, self.sizes, strict=True)) // sum(self.sizes)
+
+    def status(self, state: SyncerState) -> dict[str, Any]:
+        """The run now."""
+        return {
+            "merges": state.merges,
+            "round": state.opened_t,
+            "began": state.began,
+            "ending": state.ending,
+            "quorum": state.book.policy.quorum,
+            "quorum_lost": state.quorum_lost,
+            "grace": state.book.policy.grace,
+            "window_s": self.window_s,
+            "last_merge": self.last_merge,
+            "storage_full": self.storage_full,
+            "revision": state.book.revision,
+            "learners": {str(m): self._learner(state, m) for m in state.members},
+        }
+
+    def _learner(self, state: SyncerState, learner: int) -> dict[str, Any]:
+        member, notes = state.members[learner], self._of(learner)
+        total = sum(self.sizes)
+        behind = sum(
+            size * (version - max(base, 0))
+            for size, version, base in zip(self.sizes, state.versions, member.base, strict=True)
+        )
+        return {
+            "connected": member.connected,
+            "healed": member.healed,
+            "stalled": member.stalled,
+            "step": member.n,
+            "g": member.g,
+            "behind": behind / total,
+            "loss": notes.loss,
+            "tokens_per_s": notes.tokens_per_s,
+            "stepped": notes.stepped,
+        }

@@ -1,0 +1,78 @@
+"""Files of weights in a run folder: the first ones, and the committed ones."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.algorithms.digest import digest
+from workbench.algorithms.fragment_slots import VERSION, slots_needed
+from workbench.algorithms.fragments import Fragmentation, TensorSpec
+from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
+from workbench.config import ConfigError
+from workbench.engine.committed import mapped_slots
+from workbench.engine.layout import read_config
+from workbench.tape.journal import read_header
+
+SLOTS_FILE = "slots"
+
+
+def initial_path(run: Path) -> Path:
+    """File of the run's first weights: snapshot 0."""
+    return run / "snapshots" / "0" / "weights.npz"
+
+
+def save_initial(run: Path, weights: list[np.ndarray]) -> None:
+    """Write the first weights, flat float32 (size,) per fragment."""
+    path = initial_path(run)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(".weights.npz")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        np.savez(file, allow_pickle=False, **{f"fragment_{p}": flat for p, flat in enumerate(weights)})  # type: ignore[arg-type]
+    draft.replace(path)
+
+
+def load_initial(run: Path, sizes: tuple[int, ...]) -> list[np.ndarray]:
+    """Read the first weights, one vector (size,) per fragment.
+
+    Raises
+    ------
+    ConfigError
+        The file is of another model.
+    """
+    with np.load(initial_path(run), allow_pickle=False) as stored:
+        weights = [stored[f"fragment_{p}"] for p in range(len(sizes))] if len(stored.files) == len(sizes) else []
+    if [w.shape for w in weights] != [(size,) for size in sizes]:
+        raise ConfigError(f"{initial_path(run)} holds weights of another model; expected fragments of {list(sizes)}")
+    return weights
+
+
+def fragmentation_of_header(header: dict[str, Any], fragments: int) -> Fragmentation:
+    """The fragmentation that a journal's header describes; loads no model code."""
+    manifest = header["manifest"]
+    names = sorted(manifest)
+    specs = tuple(
+        TensorSpec(name, tuple(manifest[name]["shape"]), manifest[name]["dtype"], manifest[name]["kind"])
+        for name in names
+    )
+    return Fragmentation(specs, tuple(manifest[name]["fragment"] for name in names), fragments)
+
+
+def newest_digest(run: Path) -> int:
+    """xxh3-64 of the newest version of all fragments, in their order, of a run that is over.
+
+    Raises
+    ------
+    ConfigError
+        A slot file of other sizes.
+    OSError
+        There is none.
+    """
+    config = read_config(run)
+    sizes = fragmentation_of_header(read_header(run / "journal"), config.fragments).sizes
+    count = slots_needed(config.anchor, config.anchors_kept)
+    slots = mapped_slots(run / SLOTS_FILE, sizes, count, OUTER_VECTORS, write=False)
+    return digest(np.concatenate([one.theta[int(one.header[:, VERSION].argmax())] for one in slots]))
