@@ -23,9 +23,9 @@ def test_messages_come_whole_and_in_order() -> None:
         assert a.send(message)
     found = []
     for _ in sent:
-        while (message := b.receive(0.01)) is None:
+        while (came := b.receive(0.01)) is None:
             a.flush()
-        found.append(message)
+        found.append(came)
     assert found == sent
     a.close()
     assert b.receive(1.0) is None and b.closed

@@ -226,7 +226,7 @@ def test_second_supervisor_of_a_run_is_refused_with_the_first_ones_pid(tmp_path:
 def test_request_that_cannot_work_is_one_line(tmp_path: Path) -> None:
     text = tmp_path / "short.txt"
     text.write_text("too short")
-    config = tiny(learners=1, **{"data.source": "path", "data.path": str(text)})
+    config = tiny(learners=1).set({"data.source": "path", "data.path": str(text)})
     run = launch(config, tmp_path / "run")
     with pytest.raises(RunEnded) as ended:
         run.wait(timeout_s=GUARD_S)

@@ -10,13 +10,13 @@ import pytest
 
 from tests.algorithms.merging_help import syncer
 from tests.simulate.worlds import MS, SECOND, config_of, contributors, finished, of_kind, world_of
+from workbench.algorithms.orders import settings_of_order
 from workbench.config import ConfigError
 from workbench.protocol.actions import Merge, StartStep
 from workbench.protocol.records import Kind, Record, label_of, learner_of
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate.arithmetic import Ledgered, MergeNumbers, StepNumbers
 from workbench.simulate.faults import Fault
-from workbench.simulate.numbers import merge_settings
 from workbench.simulate.world import World
 
 FOREVER_NS = 3600 * SECOND
@@ -167,7 +167,7 @@ class PushesOne(Ledgered):
         p = order.fragment
         before = self.theta.theta(p).copy()
         pushed = [before + np.float32(1.0) for _ in order.learners]
-        settings = merge_settings(order.settings, 0)
+        settings = settings_of_order(order.settings, 0)
         self.theta.merge(p, order.version, order.learners, pushed, order.weights, order.base_versions, settings)
         self.theta.commit(p, order.version)
         self.moved.append((len(order.learners), self.theta.theta(p) - before))
