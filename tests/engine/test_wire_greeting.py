@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -18,6 +19,8 @@ from tests.engine.wires import (
     until,
 )
 from workbench.engine.frames import Frame, Hello, frame, sizes_digest
+from workbench.engine.learner_wire import LearnerWire
+from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.sockets import endpoints
 from workbench.protocol.messages import BULK, CONTROL
 
@@ -71,3 +74,20 @@ def test_many_who_greet_by_half_are_forgotten() -> None:
         finally:
             context.destroy(0)
         still_works(both)
+
+
+@pytest.mark.parametrize("place", ["folder", "tcp"])
+def test_nobody_there_is_told_and_never_raised(place: str) -> None:
+    folder = RuntimeFolder.create()
+    with socket.create_server(("127.0.0.1", 0)) as closed_soon:
+        port = closed_soon.getsockname()[1]
+    address = str(folder.path) if place == "folder" else f"tcp://127.0.0.1:{port}"
+    wire = LearnerWire(RUN, SIZES, LEARNER, PROCESS, address)
+    try:
+        for _ in range(50):
+            wire.connect()
+            until(lambda: wire.poll(1000) or wire.closed() == [-1])
+        assert wire.connection == -1 and not wire.opened()
+    finally:
+        wire.close(0)
+        folder.remove()

@@ -99,7 +99,7 @@ class LearnerWire:
         self._attempt: Attempt | None = None
 
     def connect(self) -> None:
-        """Begin a new connection, ending the one there is; one in progress is left alone for `PATIENCE_S`."""
+        """Begin a connection anew; one that is in progress is left alone for `PATIENCE_S`."""
         now = self._attempt
         if now is not None and now.number < 0 and time.monotonic() - now.since < PATIENCE_S:
             return
@@ -123,8 +123,9 @@ class LearnerWire:
         self._updates = Updates(self._folder, self._sizes)
         for socket in self._attempt.waited:
             self._waits.add(socket)
-        for socket in self._attempt.sockets:
-            transmit(socket, (frame(Frame.HELLO, self._hello),))
+        with suppress(Full, Unreachable):  # refused already: the next poll sees it
+            for socket in self._attempt.sockets:
+                transmit(socket, (frame(Frame.HELLO, self._hello),))
 
     def _end(self) -> None:
         """Close the sockets and forget what belongs to this connection; payloads that came stay."""
