@@ -17,7 +17,7 @@ from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
 from workbench.protocol import syncer
 from workbench.protocol.events import Received
-from workbench.protocol.messages import Join, Update, Welcome
+from workbench.protocol.messages import Fragment, Join, Update, Welcome
 from workbench.protocol.records import Kind
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.tape.errors import StorageFull
@@ -133,3 +133,11 @@ def test_a_link_that_takes_no_update_is_given_up(tmp_path: Path) -> None:
     assert wire.disconnected == [1]
     assert not driver.machine.state.members[0].connected
     driver.close()
+
+
+def test_a_payload_that_the_wire_could_not_take_does_not_fit(tmp_path: Path) -> None:
+    driver, _ = made(tmp_path, [])
+    driver.give(join())
+    came = Fragment(0, 1, 1, 0, 0, 1, 1, 10, "f32", 7, 32, 0, 1, (), [], -1)
+    received = driver._received(1, came)
+    assert not received.fits and received.finite

@@ -122,6 +122,8 @@ class SyncerDriver:
         """Facts that the machine cannot see: finite, fitting, and the norm of a payload."""
         if not isinstance(message, Fragment):
             return ev.Received(connection, message)
+        if message.handle < 0:  # the wire found a payload of a wrong size, or none
+            return ev.Received(connection, message, True, False, 0.0)
         payload = self.wire.payload(message.handle)
         if digest(payload) != message.digest:
             return ev.Received(connection, message, True, False, 0.0)
