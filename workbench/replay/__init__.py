@@ -12,7 +12,7 @@ from typing import Any
 
 
 class _CallablePackage(ModuleType):
-    """This package, which replays a run when it is called."""
+    """The package, which replays a run when it is called."""
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Replay a run: see `workbench.replay.exact.replay`."""
