@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+# Tests press Ctrl-C; a shell that runs them in the background has them, and what they start, ignore it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Shared machines make single examples slow, never wrong: only the whole test has a time limit.
 settings.register_profile("workbench", deadline=None, print_blob=True)
