@@ -80,8 +80,10 @@ def test_no_altered_byte_makes_records_vanish_in_silence(tmp_path: Path, flip: i
         found = seqs_of(path)
         in_last = at >= ends[-2]
         if isinstance(found, str):
-            assert "no journal" in found or f"{len(data) - max(e for e in ends if e <= at)} bytes follow" in found or (
-                ends[1] < at < ends[2] and "bytes follow" in found
+            assert (
+                "no journal" in found
+                or f"{len(data) - max(e for e in ends if e <= at)} bytes follow" in found
+                or (ends[1] < at < ends[2] and "bytes follow" in found)
             )  # the second append has two frames
         else:
             assert found == [1, 2, 3, 4] or (in_last and found == [1, 2, 3]), f"byte {at}"
@@ -127,7 +129,7 @@ def test_zeros_that_a_crash_left_behind_are_a_torn_tail(tmp_path: Path) -> None:
 
 def test_a_frame_larger_than_the_slice_is_read_alone(tmp_path: Path) -> None:
     path = tmp_path / "journal"
-    first, second, end = journal_of(path, [step(1, reason="y" * 5000)], [step(2)])
+    first, second, _ = journal_of(path, [step(1, reason="y" * 5000)], [step(2)])
     contents = read_journal(path, first, limit_bytes=3)
     assert (contents.offset, contents.dropped_bytes) == (second, 0)
     os.truncate(path, second - 1)

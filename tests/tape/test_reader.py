@@ -24,6 +24,7 @@ from workbench.tape import (
     Input,
     JournalWriter,
     Recorder,
+    StorageFull,
     TapeError,
     create_run_folder,
     open_run_folder,
@@ -31,6 +32,7 @@ from workbench.tape import (
     store,
 )
 from workbench.tape.arrays import array_metadata, group_metadata
+from workbench.tape.errors import reading
 from workbench.tape.schema import EVENTS, GROUPS, describe
 
 RECORDS = run_records(rounds=4)
@@ -137,6 +139,74 @@ def test_a_folder_that_cannot_be_written_is_read_in_memory(tmp_path: Path, monke
     tree = open_tape(tmp_path)
     assert tree.wb.records() == RECORDS and tree.wb.inputs() == [Input(0, 0, 3, b"q")]
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_without_room_is_read_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit, begin = store.commit, store.create
+
+    def no_room(repository: Any, *rest: Any) -> None:
+        if str(tmp_path) in str(repository.storage) or repository in on_disk:
+            raise StorageFull("no room for the tape in its folder")
+        commit(repository, *rest)
+
+    on_disk: list[Any] = []
+
+    def create(path: Path | None) -> Any:
+        repository = begin(path)
+        if path is not None:
+            on_disk.append(repository)
+        return repository
+
+    for drained in (0, 30):
+        folder = tmp_path / f"run{drained}"
+        folder.mkdir()
+        with JournalWriter(folder / "journal", {"run_id": "r"}) as journal:
+            journal.append(RECORDS[:drained])
+            if drained:
+                recorder = Recorder(folder)
+                recorder.drain()
+                recorder.release()
+            journal.append(RECORDS[drained:])
+        before = sorted(path for path in folder.rglob("*") if path.name != "tape.lock")
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "create", create)
+            patch.setattr(store, "commit", no_room)
+            tree = open_tape(folder)
+        assert tree.wb.records() == RECORDS
+        assert sorted(path for path in folder.rglob("*") if path.name != "tape.lock") == before
+
+
+def test_no_room_for_a_lock_is_read_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with JournalWriter(tmp_path / "journal", {"run_id": "r"}) as journal:
+        journal.append(RECORDS)
+    really = os.open
+
+    def full(path: Any, flags: int, *mode: int) -> int:
+        if str(path).endswith("tape.lock") and flags & os.O_CREAT:
+            raise OSError(28, "No space left on device")
+        return really(path, flags, *mode)
+
+    monkeypatch.setattr(os, "open", full)
+    assert open_tape(tmp_path).wb.records() == RECORDS
+    assert not (tmp_path / "tape").exists()
+
+
+def test_damage_says_what_to_type(closed: Path, tape: Path, tmp_path: Path) -> None:
+    snapshot = max((tape / "snapshots").iterdir(), key=lambda path: path.stat().st_size)
+    snapshot.unlink()
+    one_line(tape, "is damaged .*no journal is beside it to make it anew: put back a copy")
+    shutil.copy(closed / "journal", tmp_path / "journal")
+    one_line(tmp_path, rf"is damaged .*\(rm -r {tape}\) and open {tmp_path} again: its journal makes the tape anew")
+    shutil.rmtree(tape)
+    assert open_tape(tmp_path).wb.records() == RECORDS
+
+
+def test_altered_metadata_is_put_into_words() -> None:
+    with pytest.raises(TapeError, match="the metadata of an array is no JSON") as caught, reading("tape"):
+        json.loads('{"a": "\x01"}')
+    assert "control character" not in str(caught.value)
+    with pytest.raises(TapeError, match="lacks 'shape'"), reading("tape"):
+        raise KeyError("shape")
 
 
 def test_readers_beside_a_writer_see_whole_commits_only(tmp_path: Path) -> None:

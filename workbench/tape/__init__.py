@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.tape.accessor import TapeAccessor
+    from workbench.tape.config_file import config_difference
     from workbench.tape.errors import StorageFull, TapeError
     from workbench.tape.journal import Input, JournalContents, JournalWriter, read_header, read_journal
     from workbench.tape.reader import open_tape
@@ -28,6 +29,7 @@ __all__ = [
     "TapeAccessor",
     "TapeError",
     "being_written",
+    "config_difference",
     "create_run_folder",
     "drain_interval_s",
     "open_run_folder",
@@ -48,6 +50,7 @@ _HOMES = {
     "TapeAccessor": "accessor",
     "TapeError": "errors",
     "being_written": "run_folder",
+    "config_difference": "config_file",
     "create_run_folder": "run_folder",
     "drain_interval_s": "recorder",
     "open_run_folder": "run_folder",

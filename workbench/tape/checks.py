@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import zarr
 
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import TapeError, damaged
 from workbench.tape.journal import PROCESSES_MAX
 from workbench.tape.plain_rows import FRAGMENTS_MAX
 from workbench.tape.schema import GROUPS, Group, Variable
@@ -33,11 +33,11 @@ def checked_arrays(members: dict[str, Any], rows: Any, path: Path) -> dict[str, 
     for group in GROUPS.values():
         claimed = rows.get(group.name) if isinstance(rows, dict) else None
         if not isinstance(claimed, int) or claimed < 0:
-            raise TapeError(f"{path} is damaged: its root does not say how many rows /{group.where} has")
+            raise damaged(path, f"its root does not say how many rows /{group.where} has")
         for variable in group.variables:
             name = f"{group.where}/{variable.name}"
             if not isinstance(members.get(name), zarr.Array):
-                raise TapeError(f"{path} is damaged: /{name} is missing")
+                raise damaged(path, f"/{name} is missing")
             found[name] = members[name]
             _check_array(members[name], group, variable, claimed, path)
     return found
@@ -47,14 +47,10 @@ def _check_array(array: Any, group: Group, variable: Variable, claimed: int, pat
     name, dims = f"/{array.path}", (group.dim, variable.axis) if variable.axis else (group.dim,)
     stored = array.metadata.to_dict()["data_type"]
     if stored != variable.dtype or array.metadata.dimension_names != dims:
-        raise TapeError(
-            f"{path} is damaged: {name} has type {stored} and dims {array.metadata.dimension_names}, not "
-            f"{variable.dtype} and {dims}"
-        )
+        found = f"type {stored} and dims {array.metadata.dimension_names}"
+        raise damaged(path, f"{name} has {found}, not {variable.dtype} and {dims}")
     if array.shape[0] != claimed:
-        raise TapeError(
-            f"{path} is damaged: {name} has {array.shape[0]} rows, but the tape says {claimed} for /{group.where}"
-        )
+        raise damaged(path, f"{name} has {array.shape[0]} rows, but the tape says {claimed} for /{group.where}")
     if variable.axis and array.shape[1] > AXIS_MAX[variable.axis]:
         raise TapeError(f"{path} is refused: {name} has {array.shape[1]} columns; allowed: {AXIS_MAX[variable.axis]}")
     itemsize = variable.numpy.itemsize
@@ -62,4 +58,4 @@ def _check_array(array: Any, group: Group, variable: Variable, claimed: int, pat
         raise TapeError(f"{path} is refused: a chunk of {name} has shape {array.chunks}, over {CHUNK_BYTES_MAX} bytes")
     size = int(np.prod(array.shape, dtype=object)) * itemsize
     if size > UNCHECKED_BYTES and stored_chunks(array) < -(-array.shape[0] // array.chunks[0]):
-        raise TapeError(f"{path} is damaged: {name} claims {size} bytes, but the store lacks the chunks for them")
+        raise damaged(path, f"{name} claims {size} bytes, but the store lacks the chunks for them")

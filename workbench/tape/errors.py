@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,10 +17,35 @@ class StorageFull(TapeError):
     """Nothing more can be written; what is there is whole, and writing may go on when space is back."""
 
 
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors of the operating system that mean that nothing more can be written."""
+
+
 def first_line(error: BaseException) -> str:
     """First line of an error's text; the libraries below print whole call stacks."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0][:200] if lines else type(error).__name__
+
+
+def damaged(path: str | Path, what: str) -> TapeError:
+    """Error of a tape that is not as it was written: what is wrong, and what to do.
+
+    Parameters
+    ----------
+    path : path
+        The tape's folder.
+    what : str
+        What is wrong with it.
+    """
+    return TapeError(f"{path} is damaged: {what}; {remedy(path)}")
+
+
+def remedy(path: str | Path) -> str:
+    """What to do about a damaged tape: lay it anew if its journal is beside it."""
+    tape = Path(path)
+    if (tape.parent / "journal").is_file():
+        return f"delete the folder (rm -r {tape}) and open {tape.parent} again: its journal makes the tape anew"
+    return "no journal is beside it to make it anew: put back a copy"
 
 
 @contextmanager
@@ -39,6 +66,15 @@ def reading(what: str | Path) -> Iterator[None]:
         raise
     except BaseException as error:
         raise TapeError(
-            f"{what} is damaged or was compacted since it was opened ({first_line(error)}); open it again, "
-            f"or lay it anew from the run's journal: workbench.tape.rebuild_tape(RUN)"
+            f"{what} is damaged or was compacted since it was opened ({_in_words(error)}); open it again, and if that "
+            f"does not help: {remedy(what)}"
         ) from error
+
+
+def _in_words(error: BaseException) -> str:
+    """What an error of the libraries below means; their own words where they say it."""
+    if isinstance(error, json.JSONDecodeError | UnicodeDecodeError):
+        return "the metadata of an array is no JSON"
+    if isinstance(error, KeyError):
+        return f"the metadata of an array lacks {first_line(error)}"
+    return first_line(error)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import FULL, StorageFull, TapeError
 
 
 class FileLock:
@@ -27,10 +27,17 @@ class FileLock:
     ------
     TapeError
         When another writer holds it, with that writer's process id.
+    StorageFull
+        When there is no room for the file.
     """
 
     def __init__(self, path: Path, what: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno in FULL:
+                raise StorageFull(f"no room for {path}; free space and try again") from error
+            raise
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

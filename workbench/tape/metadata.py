@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import TapeError, damaged
 from workbench.tape.schema import FORMAT_NAME, SCHEMA_VERSION
 
 _NEEDED = ("run_id", "words", "rows", "journal_offset", "closed")
@@ -65,5 +65,5 @@ def check_root(attrs: dict[str, Any], path: Path | str) -> dict[str, Any]:
         )
     missing = [name for name in _NEEDED if name not in attrs]
     if missing:
-        raise TapeError(f"{path} is damaged: its root lacks {', '.join(missing)}")
+        raise damaged(path, f"its root lacks {', '.join(missing)}")
     return attrs

@@ -79,7 +79,11 @@ class Recorder:
             return store.open_repository(self.folder.tape)
         fresh = self.folder.path / f"tape.new-{os.getpid()}"
         shutil.rmtree(fresh, ignore_errors=True)
-        self._create(fresh)
+        try:
+            self._create(fresh)
+        except BaseException:
+            shutil.rmtree(fresh, ignore_errors=True)
+            raise
         fresh.rename(self.folder.tape)  # a tape folder that exists is a whole tape
         return store.open_repository(self.folder.tape)
 
