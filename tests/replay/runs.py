@@ -10,7 +10,7 @@ import msgspec
 import xarray as xr
 
 from workbench.algorithms.schedule import offsets
-from workbench.config import DataConfig, InnerConfig, ModelConfig, RunConfig
+from workbench.config import DataConfig, InnerConfig, ModelConfig, RunConfig, to_toml
 from workbench.datasets import open_text
 from workbench.protocol.records import Record
 from workbench.replay.exact import Replay
@@ -109,6 +109,7 @@ def replayed(run: Live, order: str | int = "journal", records: list[Record] | No
 def tape_of(run: Live, folder: Path) -> xr.DataTree:
     """The tape of a run, from a journal in ``folder``."""
     folder.mkdir()
+    (folder / "config.toml").write_text(to_toml(run.config), encoding="utf-8")
     faults = {"chaos": run.plan.chaos, "scenario": run.plan.scenario}
     header = run_header(run.config, run.program.text, run.program, "virtual", faults)
     with JournalWriter(folder / "journal", header) as journal:

@@ -63,12 +63,25 @@ def test_progress_counts_merges(tape: xr.DataTree, trained: TrainedRun) -> None:
 
 def test_a_journal_cut_anywhere_replays_as_far_as_it_goes(run: Live) -> None:
     whole = replayed(run)
-    for share in (0.0, 0.31, 0.77):
+    for share in (0.31, 0.77):
         records = run.records[: int(share * len(run.records))]
         report = replayed(run, records=records)
         assert report.bit_exact, report.first_difference
         assert report.merges_compared == sum(r.kind == Kind.MERGED for r in records)
         assert (report.final_digest == whole.final_digest) == (report.merges == whole.merges)
+
+
+def test_a_journal_without_a_merge_or_without_a_step_is_not_certified(run: Live) -> None:
+    first = next(i for i, r in enumerate(run.records) if r.kind == Kind.MERGED)
+    report = replayed(run, records=run.records[:first]).verify()
+    assert (report.bit_exact, report.merges, report.merges_compared) == (True, 0, 0)
+    assert report.steps > 0
+    assert report.verdict == f"bit for bit the same in {report.steps} inner steps; nothing was merged"
+    nothing = replayed(run, records=[])
+    assert (nothing.bit_exact, nothing.to_json()["bit_exact"], nothing.steps) == (None, None, 0)
+    assert nothing.verdict == "nothing to compare: the tape holds no inner step; nothing was merged"
+    with pytest.raises(ReplayDiffers, match="nothing to compare"):
+        nothing.verify()
 
 
 def test_another_environment_is_named_and_never_claimed_to_be_exact_in_silence(
@@ -102,7 +115,7 @@ def test_a_difference_is_exit_code_1(
 ) -> None:
     event = int(np.flatnonzero(tape["events"].dataset["kind"].values == Kind.MERGED)[5])
     other = changed(tape, event, "digest", lambda value: value ^ 2)
-    monkeypatch.setattr("workbench.replay.exact.open_tape", lambda run: other)
+    monkeypatch.setattr("workbench.tape.open_tape", lambda run: other)
     assert main(["replay", "run"]) == 1
     out = " ".join(capsys.readouterr().out.split())
     assert "not the same, in the same environment" in out

@@ -81,3 +81,9 @@ def test_inputs_of_another_version_are_refused(run: Live) -> None:
     odd = Input(SYNCER, 1, 0, msgspec.msgpack.encode({"type": "unheard_of"}))
     with pytest.raises(TapeError, match="input 0 of syncer is none of this version"):
         rerun(run, inputs=[odd])
+
+
+def test_a_tape_without_a_record_has_nothing_to_differ(run: Live, tmp_path: Path) -> None:
+    tape = tape_of(run._replace(log=[]), tmp_path / "run")
+    report = rerun_machines(tape)
+    assert (report.equal, report.inputs, report.records, report.compared) == (True, 0, 0, 0)

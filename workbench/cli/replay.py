@@ -1,4 +1,4 @@
-"""Recompute a run from its tape and compare every recorded digest.
+"""Recompute a run from its tape: every recorded digest, and every record of the syncer's machine.
 
 Exit code 0: bit for bit the same; 1: it differs, and the first event is named.
 On another machine, or with other versions, the entries that differ are named,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,50 +19,118 @@ from workbench.config import ConfigError
 
 if TYPE_CHECKING:
     from workbench.replay.exact import ReplayReport
+    from workbench.replay.machines import MachinesReport
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench replay``."""
     options.add_run(parser)
-    parser.add_argument("--out", metavar="FILE", type=Path, help="write the final weights there (.npz)")
+    parser.add_argument("--out", metavar="FILE", help="write the final weights there (.npz); must not exist yet")
+    parser.add_argument(
+        "--weights-only", action="store_true", help="do not run the machines again on their recorded inputs"
+    )
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Replay, print what was compared, return 0 if nothing differs and 1 if something does."""
-    if arguments.out is not None and not arguments.out.resolve().parent.is_dir():
-        raise ConfigError(f"--out {arguments.out}: the folder {arguments.out.resolve().parent} does not exist")
+    out = None if arguments.out is None else checked_out(arguments.out)
 
     from workbench.cli import output
     from workbench.replay.exact import replay
+    from workbench.replay.machines import rerun_machines
+    from workbench.tape import config_difference, open_tape
 
+    tape = open_tape(arguments.run)
+    config = config_difference(arguments.run, tape)
     with output.progress("merges replayed") as report:
-        result = replay(arguments.run, progress=lambda done, total: report(done, total, ""))
-    if arguments.out is not None:
-        write_weights(arguments.out, result.weights())
+        result = replay(tape, progress=lambda done, total: report(done, total, ""))
+    machines = None if arguments.weights_only else rerun_machines(tape)
+    if out is not None:
+        write_weights(out, result.weights())
+    if config is not None:
+        print(f"workbench: warning: {config}", file=sys.stderr)
     if arguments.json:
-        output.print_json(result.to_json())
+        output.print_json({**result.to_json(), **machines_json(machines), "config_difference": config})
     else:
-        output.console().print(report_table(result, arguments.out))
-    return 0 if result.bit_exact else 1
+        output.console().print(report_table(result, machines, out))
+    return 1 if result.bit_exact is False or (machines is not None and not machines.equal) else 0
 
 
-def report_table(result: ReplayReport, out: Path | None) -> Any:
+def checked_out(name: str) -> Path:
+    """Return the file that the weights will be written to.
+
+    Raises
+    ------
+    ConfigError
+        For an empty name, something that exists, or a folder that is missing or cannot be written.
+    """
+    if not name.strip() or "\0" in name:
+        raise ConfigError("--out has no name; type --out FILE, for example --out weights.npz")
+    path = Path(name)
+    try:
+        folder = path.resolve().parent
+        if path.is_dir():
+            raise ConfigError(f"--out {path}: this is a folder; type a file, for example --out {path / 'weights.npz'}")
+        if os.path.lexists(path):
+            raise ConfigError(f"--out {path}: this file exists, and nothing is overwritten; type a new name")
+        if not folder.is_dir():
+            raise ConfigError(f"--out {path}: the folder {folder} does not exist; make it first (mkdir -p {folder})")
+        partial_name(path).lstat()
+    except FileNotFoundError:
+        pass  # the name is one that a file may have
+    except (OSError, RuntimeError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"--out {name[:80]}: no file can have this name ({why}); type another") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"--out {path}: the folder {folder} cannot be written; type a file in another folder")
+    return path
+
+
+def machines_json(machines: MachinesReport | None) -> dict[str, Any]:
+    """Return what the machines' second run gave, null where they were left out or the tape has no record."""
+    if machines is None:
+        return {"machines_agree": None, "machine_records": None, "machines_first_difference": None}
+    return {
+        "machines_agree": machines.equal if machines.records else None,
+        "machine_records": machines.records,
+        "machines_first_difference": machines.first_difference,
+    }
+
+
+def report_table(result: ReplayReport, machines: MachinesReport | None, out: Path | None) -> Any:
     """Return the outcome of a replay as a table."""
     from workbench.cli import output
 
     rows = [
-        ("bit-exact", result.bit_exact),
+        ("bit-exact", "nothing to compare" if result.bit_exact is None else result.bit_exact),
         ("verdict", result.verdict),
         ("merges on the tape", result.merges),
         ("merges compared", result.merges_compared),
+        ("inner steps compared", result.steps),
         ("digest of the final weights", digest_text(result.final_digest)),
     ]
     if result.first_difference is not None:
         rows.append(("first difference", result.first_difference))
+    rows += machine_rows(machines)
     if out is not None:
         rows.append(("final weights", str(out)))
     return output.pairs("replay", rows)
+
+
+def machine_rows(machines: MachinesReport | None) -> list[tuple[str, Any]]:
+    """Return the rows on the machines that were run again."""
+    if machines is None:
+        return [("machines agree", "not run again (--weights-only)")]
+    if not machines.records:
+        return [("machines agree", "nothing to compare: the tape holds no record")]
+    rows: list[tuple[str, Any]] = [
+        ("machines agree", machines.equal),
+        ("records made again", f"{machines.compared:,} of {machines.records:,}"),
+    ]
+    if machines.first_difference is not None:
+        rows.append(("first record that differs", machines.first_difference))
+    return rows
 
 
 def digest_text(digest: int | str) -> str:
@@ -69,14 +138,39 @@ def digest_text(digest: int | str) -> str:
     return digest if isinstance(digest, str) else f"{digest:016x}"
 
 
+def partial_name(path: Path) -> Path:
+    """Return the name that a file has while it is written."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
+
+
 def write_weights(path: Path, weights: Mapping[str, Any]) -> None:
-    """Write arrays by name as an npz file, whole or not at all."""
+    """Write arrays by name as an npz file, whole or not at all; a file that exists is not overwritten.
+
+    Raises
+    ------
+    ConfigError
+        When a file of that name has appeared since it was asked for.
+    """
     import numpy as np
 
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = partial_name(path)
     try:
         with partial.open("wb") as file:
             np.savez(file, allow_pickle=False, **weights)
-        partial.replace(path)
+        _name_it(partial, path)
+    except FileExistsError as error:
+        raise ConfigError(f"--out {path}: this file exists by now, and nothing is overwritten; type another") from error
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _name_it(partial: Path, path: Path) -> None:
+    """Give a whole file its name, unless there is a file of that name."""
+    try:
+        os.link(partial, path)  # unlike a rename it replaces nothing
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(path):
+            raise FileExistsError(path) from None
+        partial.rename(path)

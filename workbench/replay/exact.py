@@ -123,12 +123,14 @@ class Replay:
 
     def report(self, environment: tuple[str, ...] = ()) -> ReplayReport:
         """What was found."""
+        steps = sum(learner.steps for learner in self.learners.values())
+        compared = steps + self.syncer.merges > 0
         final = [self.syncer.arithmetic.theta(p).copy() for p in range(self.fragmentation.fragments)]
         return ReplayReport(
-            bit_exact=not self.findings.count,
+            bit_exact=False if self.findings.count else (True if compared else None),
             merges=len(self.programs.merges),
             merges_compared=self.syncer.merges,
-            steps=sum(learner.steps for learner in self.learners.values()),
+            steps=steps,
             captures=sum(learner.captures for learner in self.learners.values()),
             match=self.findings.match,
             largest=self.findings.largest,

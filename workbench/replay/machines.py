@@ -69,15 +69,15 @@ def rerun_machines(run: str | Path | xr.DataTree) -> MachinesReport:
     Raises
     ------
     TapeError
-        There is no tape, it is damaged, or it holds no inputs.
+        There is no tape, it is damaged, or it holds records but no inputs.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
         raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
-    inputs = tape.wb.inputs()
-    if not inputs:
+    records, inputs = tape.wb.records(), tape.wb.inputs()
+    if records and not inputs:
         raise TapeError(f"{tape.name} holds no inputs of machines; expected those of its syncer")
-    rerun = Rerun(from_toml(tape.attrs["config"]), tape.wb.records(), bool(tape.attrs["closed"]))
+    rerun = Rerun(from_toml(tape.attrs["config"]), records, bool(tape.attrs["closed"]))
     return rerun.run(inputs)
 
 

@@ -21,8 +21,9 @@ class ReplayReport(NamedTuple):
 
     Attributes
     ----------
-    bit_exact : bool
-        Every value that was compared is the tape's, and everything on the tape was executed.
+    bit_exact : bool or None
+        Every value that was compared is the tape's, and everything on the tape was executed; None if the tape holds
+        neither step nor merge, so that there was nothing to compare.
     merges, merges_compared : int
         On the tape, and recomputed.
     steps, captures : int
@@ -40,7 +41,7 @@ class ReplayReport(NamedTuple):
     fragmentation : Fragmentation
     """
 
-    bit_exact: bool
+    bit_exact: bool | None
     merges: int
     merges_compared: int
     steps: int
@@ -65,12 +66,18 @@ class ReplayReport(NamedTuple):
     @property
     def verdict(self) -> str:
         """One line: what can be said of the run after this replay."""
+        return f"{self._compared()}; nothing was merged" if not self.merges else self._compared()
+
+    def _compared(self) -> str:
+        if self.bit_exact is None:
+            return "nothing to compare: the tape holds no inner step"
+        same = "" if self.merges else f" in {self.steps} inner steps"
         if self.environment:
             there = f"environment differs: {'; '.join(self.environment)}"
             if self.bit_exact:
-                return f"{there}; every value is the same all the same"
+                return f"{there}; every value is the same all the same{same}"
             return f"{there}; {_MATCHES[self.match]} (largest relative difference {self.largest:.3g})"
-        return "bit for bit the same" if self.bit_exact else "not the same, in the same environment"
+        return f"bit for bit the same{same}" if self.bit_exact else "not the same, in the same environment"
 
     def verify(self) -> ReplayReport:
         """Return this report if the replay was bit-exact.
@@ -78,8 +85,10 @@ class ReplayReport(NamedTuple):
         Raises
         ------
         ReplayDiffers
-            Else, with the verdict and the first difference.
+            Else, with the verdict and the first difference, also when there was nothing to compare.
         """
+        if self.bit_exact is None:
+            raise ReplayDiffers(self.verdict)
         if not self.bit_exact:
             raise ReplayDiffers(f"{self.verdict}; first difference: {self.first_difference}")
         return self
