@@ -201,6 +201,13 @@ def test_damage_says_what_to_type(closed: Path, tape: Path, tmp_path: Path) -> N
     assert open_tape(tmp_path).wb.records() == RECORDS
 
 
+def test_an_altered_configuration_is_damage(closed: Path, tape: Path, tmp_path: Path) -> None:
+    shutil.copy(closed / "journal", tmp_path / "journal")
+    assert open_tape(tmp_path).wb.records() == RECORDS
+    edited(tape, config="iverlap = 1")
+    one_line(tmp_path, rf"its configuration is not that of the journal beside it; delete the folder \(rm -r {tape}\)")
+
+
 def test_altered_metadata_is_put_into_words() -> None:
     with pytest.raises(TapeError, match="the metadata of an array is no JSON") as caught, reading("tape"):
         json.loads('{"a": "\x01"}')

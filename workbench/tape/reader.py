@@ -14,7 +14,8 @@ from xarray.core import indexing
 
 from workbench.tape import store
 from workbench.tape.checks import checked_arrays
-from workbench.tape.errors import StorageFull, TapeError, reading
+from workbench.tape.errors import StorageFull, TapeError, damaged, reading
+from workbench.tape.journal import read_header
 from workbench.tape.lock import held
 from workbench.tape.metadata import check_root
 from workbench.tape.recorder import Recorder
@@ -92,7 +93,20 @@ def _behind(folder: RunFolder) -> bool:
     if not folder.tape.exists():
         return True
     attrs = store.root_attributes(store.open_repository(folder.tape), folder.tape)
-    return int(check_root(attrs, folder.tape)["journal_offset"]) < folder.journal.stat().st_size
+    offset = int(check_root(attrs, folder.tape)["journal_offset"])
+    if offset == folder.journal.stat().st_size:
+        _check_config(attrs, folder)
+    return offset < folder.journal.stat().st_size
+
+
+def _check_config(attrs: dict[str, Any], folder: RunFolder) -> None:
+    """Refuse a tape whose configuration is not the one that its journal begins with: the store sums no metadata."""
+    try:
+        header = read_header(folder.journal)
+    except TapeError:
+        return  # a whole tape is read without its journal
+    if header.get("run_id") == attrs["run_id"] and header.get("config") != attrs.get("config"):
+        raise damaged(folder.tape, "its configuration is not that of the journal beside it")
 
 
 def _writable(folder: RunFolder) -> bool:
