@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -27,13 +27,19 @@ def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_a_step() -> None:
     assert (learner.state, learner.failed_starts, learner.next_backoff_s()) == ("running", 0, BACKOFF_FIRST_S)
 
 
+def status_of(process: subprocess.Popen[bytes]) -> int:
+    """The status that the kernel gives for an ended process."""
+    status = os.waitpid(process.pid, 0)[1]
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return status
+
+
 def test_how_a_process_ended_has_a_name() -> None:
     for code, name in ((0, "exit 0"), (3, "exit 3")):
-        pid = os.spawnlp(os.P_NOWAIT, "sh", "sh", "-c", f"exit {code}")
-        assert signal_name(os.waitpid(pid, 0)[1]) == name
-    pid = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "60")
-    os.kill(pid, signal.SIGKILL)
-    assert signal_name(os.waitpid(pid, 0)[1]) == "SIGKILL"
+        assert signal_name(status_of(subprocess.Popen(["sh", "-c", f"exit {code}"]))) == name
+    process = subprocess.Popen(["sleep", "60"])
+    process.kill()
+    assert signal_name(status_of(process)) == "SIGKILL"
 
 
 def test_timers_act_in_order_of_time() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from types import ModuleType
 
 import pytest
@@ -10,8 +11,11 @@ from tests.simulate.planting import planted
 from workbench.protocol import admission, arrivals, folding, learner, merging, pacer, restart, rounds, syncer, updates
 from workbench.simulate import explorer
 
-SEEDS = 600
-"""Of the 2,000 that the default tests run."""
+SEEDS = 2000
+"""Those of the default tests."""
+
+FOUND_AT = {"unhealed joiner counted in K": 896, "fragment of an old incarnation taken": 297}
+"""Seeds that found a bug late, tried first; all others are tried where one of these does not find it any more."""
 
 BUGS: dict[str, tuple[ModuleType, str, str]] = {
     "base version not compared": (
@@ -99,9 +103,9 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
 """Name to module, line, and what stands in its place."""
 
 
-def first_seed_that_fails() -> tuple[int, str]:
+def first_seed_that_fails(name: str) -> tuple[int, str]:
     """The first default seed whose schedule breaks a rule or a machine; -1 if none does."""
-    for seed in range(SEEDS):
+    for seed in chain([FOUND_AT.get(name, 0)], range(SEEDS)):
         outcome = explorer.run_seed(seed)
         if outcome.failure:
             return seed, outcome.failure
@@ -112,7 +116,7 @@ def first_seed_that_fails() -> tuple[int, str]:
 def test_planted_bug_is_found(name: str) -> None:
     module, line, instead = BUGS[name]
     with planted(module, line, instead):
-        seed, failure = first_seed_that_fails()
+        seed, failure = first_seed_that_fails(name)
     assert seed >= 0, f"{name}: not found in {SEEDS} seeds"
     print(f"{name}: seed {seed}: {failure[:100]}")
     assert explorer.run_seed(seed).failure == "", "the seed fails without the bug too"
