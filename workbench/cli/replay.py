@@ -1,4 +1,4 @@
-"""Recompute a run from its tape: every recorded digest, and every record of the syncer's machine.
+"""Recompute a run from its tape: every digest, and every record of the syncer.
 
 Exit code 0: bit for bit the same; 1: it differs, and the first event is named.
 On another machine, or with other versions, the entries that differ are named,
