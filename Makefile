@@ -17,7 +17,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: help setup demo test check bench format lock clean
 
 help:
-	@echo "make demo    train tiny-4 in virtual time with two learners killed, replay it, report"
+	@echo "make demo    train tiny-4 in real processes, kill two learners, replay the tape, report"
 	@echo "make test    all tests, at their end the replay of the real run that they made"
 	@echo "make check   format, lint, types, import order"
 	@echo "make bench   benchmarks, as ratios measured here"
@@ -38,9 +38,10 @@ $(STAMP): requirements.lock pyproject.toml .ci/install.py
 
 demo: $(STAMP)
 	rm -rf $(DEMO)
-	$(BIN)/workbench train --clock virtual --preset tiny-4 --faults data/demo-faults.toml --out $(DEMO)
+	$(BIN)/workbench train --preset tiny-4 --faults data/demo-faults.toml --out $(DEMO)
 	$(BIN)/workbench replay $(DEMO)
 	$(BIN)/workbench inspect $(DEMO)
+	$(PY) -m tests.benchmarks.bar $(DEMO)
 
 test: $(STAMP)
 	$(PY) -m pytest

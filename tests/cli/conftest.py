@@ -46,7 +46,7 @@ def small_words(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Flags of a run that takes seconds: a tiny model on a text in which the next byte follows from the last."""
     text = tmp_path_factory.mktemp("text") / "counting.bin"
     text.write_bytes(np.arange(20_000, dtype=np.int64).astype(np.uint8).tobytes())
-    return [word for key in SMALL for word in ("--set", key)] + ["--data", str(text)]
+    return ["--clock", "virtual", *(word for key in SMALL for word in ("--set", key)), "--data", str(text)]
 
 
 @pytest.fixture(scope="session")

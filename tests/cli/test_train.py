@@ -15,6 +15,7 @@ from workbench.cli.main import main
 from workbench.config import RunConfig
 
 Put = Callable[..., None]
+VIRTUAL = ("--clock", "virtual")
 DEMO = Path(__file__).parent.parent.parent / "data" / "demo-faults.toml"
 
 
@@ -48,13 +49,24 @@ def calls(stand_in: Put) -> list[dict[str, Any]]:
 
 
 def test_a_ledger_that_does_not_balance_is_code_1(calls: list[dict[str, Any]], tmp_path: Path) -> None:
-    assert main(["train", "--seed", "13", "--out", str(tmp_path / "run")]) == 1
+    assert main(["train", *VIRTUAL, "--seed", "13", "--out", str(tmp_path / "run")]) == 1
 
 
 def test_flags_reach_the_configuration(calls: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text("learners = 3\nquorum = 2\n", encoding="utf-8")
-    words = ["train", "--preset", "tiny-4", "--config", str(file), "--set", "quorum=3", "--set", "model.width=64"]
+    words = [
+        "train",
+        *VIRTUAL,
+        "--preset",
+        "tiny-4",
+        "--config",
+        str(file),
+        "--set",
+        "quorum=3",
+        "--set",
+        "model.width=64",
+    ]
     assert main([*words, "--seed", "7", "--data", str(file), "--out", str(tmp_path / "run")]) == 0
     config = calls[0]["config"]
     assert (config.preset, config.learners, config.quorum, config.seed) == ("tiny-4", 3, 3, 7)
@@ -66,7 +78,7 @@ def test_flags_reach_the_configuration(calls: list[dict[str, Any]], tmp_path: Pa
 def test_json_is_all_that_stdout_holds(
     calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", "--set", "rounds=12", "--json", "--out", str(tmp_path / "run")]) == 0
+    assert main(["train", *VIRTUAL, "--set", "rounds=12", "--json", "--out", str(tmp_path / "run")]) == 0
     captured = capsys.readouterr()
     summary = json.loads(captured.out)
     assert (summary["merges"], summary["val_loss_last"], summary["digest"]) == (12, None, f"{0xAB:016x}")
@@ -76,7 +88,7 @@ def test_json_is_all_that_stdout_holds(
 def test_the_text_says_what_to_type_next(
     calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", "--out", str(tmp_path / "run")]) == 0
+    assert main(["train", *VIRTUAL, "--out", str(tmp_path / "run")]) == 0
     out = capsys.readouterr().out
     assert "digest 00000000000000ab" in out
     assert "goodput" in out
@@ -91,17 +103,17 @@ def test_ctrl_c_says_where_the_tape_is(stand_in: Put, tmp_path: Path, capsys: py
 
     stand_in("workbench.simulate.training_run", train_virtual=train)
     for seed, said in (("0", "workbench: interrupted\n"), ("1", f"workbench inspect {tmp_path / 'run'}\n")):
-        assert main(["train", "--seed", seed, "--out", str(tmp_path / "run")]) == 130
+        assert main(["train", *VIRTUAL, "--seed", seed, "--out", str(tmp_path / "run")]) == 130
         assert capsys.readouterr().err.endswith(said)
 
 
 def test_faults_come_from_a_file_and_from_chance(
     calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    words = ["train", "--faults", str(DEMO), "--chaos", "mtbi=5s,kinds=stall", "--preset", "tiny-4"]
+    words = ["train", *VIRTUAL, "--faults", str(DEMO), "--chaos", "mtbi=5s,kinds=stall", "--preset", "tiny-4"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     faults = calls[0]["faults"].faults
-    assert [(f.learner, f.at_ns) for f in faults if f.kind == "kill"] == [(1, 20 * 10**9), (3, 50 * 10**9)]
+    assert [(f.learner, f.at_ns) for f in faults if f.kind == "kill"] == [(1, 10 * 10**9), (3, 30 * 10**9)]
     assert max(f.at_ns for f in faults if f.kind == "stall") < 90 * 10**9
     assert "fleet MTBF 1.25 s" in capsys.readouterr().err
 
@@ -117,7 +129,7 @@ def test_faults_come_from_a_file_and_from_chance(
 def test_a_request_that_cannot_work_trains_nothing(
     calls: list[dict[str, Any]], words: list[str], part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["train", *words, "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *VIRTUAL, *words, "--out", str(tmp_path / "run")]) == 2
     assert part in capsys.readouterr().err
     assert calls == []
     assert not (tmp_path / "run").exists()
@@ -127,9 +139,9 @@ def test_a_folder_in_use_is_refused_with_a_free_name(
     calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "run").mkdir()
-    assert main(["train", "--out", str(tmp_path / "run")]) == 0
+    assert main(["train", *VIRTUAL, "--out", str(tmp_path / "run")]) == 0
     (tmp_path / "run" / "journal").touch()
-    assert main(["train", "--out", str(tmp_path / "run")]) == 2
+    assert main(["train", *VIRTUAL, "--out", str(tmp_path / "run")]) == 2
     assert f"--out {tmp_path / 'run-2'}" in capsys.readouterr().err
 
 
@@ -138,11 +150,11 @@ def test_runs_without_a_folder_are_numbered(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("runs/tiny-4-s3-1").mkdir(parents=True)
-    assert main(["train", "--preset", "tiny-4", "--seed", "3"]) == 0
+    assert main(["train", *VIRTUAL, "--preset", "tiny-4", "--seed", "3"]) == 0
     assert calls[0]["out"] == Path("runs/tiny-4-s3-2")
 
 
 def test_a_wrong_configuration_is_refused_before_anything_is_loaded(calls: list[dict[str, Any]]) -> None:
     before = set(sys.modules)
-    assert main(["train", "--set", "quorum=9"]) == 2
+    assert main(["train", *VIRTUAL, "--set", "quorum=9"]) == 2
     assert {name for name in set(sys.modules) - before if name.startswith(("jax", "workbench.simulate"))} == set()

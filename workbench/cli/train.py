@@ -1,10 +1,10 @@
 """Train a run and record its tape.
 
-Learners and syncer are the protocol's own machines and compute real gradients.
-In virtual time only their clock and network are modelled. With --clock real
-they are processes of this machine, which kills and stalls of a scenario
-strike; Ctrl-C stops such a run in order. The folder of the run holds
-config.toml, the journal and the tape.
+A supervisor starts a syncer, an evaluator and the learners as processes of
+this machine; Ctrl-C stops them in order. With --clock virtual the same
+protocol runs in this process: its machines compute real gradients, and only
+their clock and network are modelled. The folder of the run holds config.toml,
+the journal and the tape.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_config(parser)
     options.add_faults(parser)
     parser.add_argument(
-        "--clock", choices=("virtual", "real"), default="virtual", help="virtual (default), or real processes"
+        "--clock", choices=("real", "virtual"), default="real", help="real processes (default), or virtual time"
     )
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="folder of the run (default: a new one in runs/)")
     options.add_json(parser)

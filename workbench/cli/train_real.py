@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -44,6 +45,8 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
         print(f"workbench: {line}", file=sys.stderr)
     if interrupted:
         code = INTERRUPTED
+    if code == WRONG and not run.folder.journal.exists():
+        shutil.rmtree(out)  # a request that cannot work leaves nothing; the line above says why
     if code == WRONG or not run.folder.tape.exists():
         return code, {}
     return code, {"digest": f"{newest_digest(run.path):016x}", "wall_s": time.monotonic() - began}
