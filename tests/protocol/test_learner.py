@@ -269,6 +269,27 @@ def test_an_end_while_waiting_is_followed_at_once() -> None:
     assert alone.of(msg.Metadata)[-1].leaving and [a.reason for a in alone.did(Leave)] == ["rounds"]
 
 
+@pytest.mark.parametrize("waiting", [False, True])
+def test_a_learner_that_is_asked_to_leave_says_so_at_its_boundary(waiting: bool) -> None:
+    alone = Alone(lead=0).live() if waiting else Alone().healed()
+    alone.give(ev.LeaveAsked("interrupted"))
+    if not waiting:
+        assert not alone.did(Leave), "the step that is in progress is not thrown away"
+        alone.step()
+    assert alone.of(msg.Metadata)[-1].leaving and [a.reason for a in alone.did(Leave)] == ["interrupted"]
+
+
+def test_its_first_join_alone_carries_who_it_is() -> None:
+    alone = Alone()
+    alone.state.identity = {"host": "far"}
+    alone._keep(alone.machine.start(0))
+    alone.give(ev.Connected(1))
+    alone.hears(alone.welcome())
+    alone.give(ev.Adopted(5))
+    alone.give(ev.Connected(2))
+    assert [join.identity for join in alone.of(msg.Join)] == [{"host": "far"}, {}]
+
+
 def test_a_process_that_is_not_wanted_leaves_before_any_welcome() -> None:
     alone = Alone()
     alone._keep(alone.machine.start(0))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tests.protocol.driving import MS, SECOND, Talk, begun
+from tests.protocol.puppets import Puppet, book_of, fixed_of
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
+from workbench.protocol import restart
 from workbench.protocol.actions import Append, Fail, Send
 from workbench.protocol.records import Kind, learner_of
 
@@ -239,6 +243,29 @@ def test_the_syncer_ends_the_run_and_every_learner_is_told() -> None:
     (ended,) = talk.of(Kind.RUN_ENDED)
     assert (ended.reason, ended.value) == ("rounds", 1.0)
     assert talk.give(ev.Woken(), SECOND) == []
+
+
+def test_who_leaves_by_itself_is_gone_until_another_process_comes() -> None:
+    talk = begun()
+    talk.says(0, talk.puppets[0].metadata(leaving=True))
+    assert losses(talk) == [(0, "left")] and not talk.of(Kind.RUN_ENDED)
+    talk.says(0, talk.puppets[0].heartbeat())
+    assert len(joins(talk, 0)) == 1, "what bulk still brings is no sign of life"
+    found = restart.restore(fixed_of(talk.config), book_of(talk.config), talk.records)
+    assert found.state.members[0].ended == talk.member(0).ended == 1
+    talk.join(0, number=2)
+    assert joins(talk, 0)[-1] == ("process", 2, 2)
+
+
+def test_a_process_without_a_supervisor_says_where_it_runs_and_that_is_recorded() -> None:
+    talk = Talk().start()
+    identity = {"host": "far", "pid": 7, "fingerprint": {"numpy": "2"}}
+    puppet = Puppet(0, 1, 1)
+    talk.give(ev.Received(1, msgspec.structs.replace(puppet.join(), identity=identity)))
+    assert [r.detail for r in talk.of(Kind.LEARNER_JOINED)] == [identity]
+    talk.connections = 1
+    talk.join(1)
+    assert talk.of(Kind.LEARNER_JOINED)[-1].detail == {}
 
 
 def test_who_joins_while_the_run_ends_is_told_to_leave() -> None:

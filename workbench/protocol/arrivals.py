@@ -40,8 +40,8 @@ def received(core: SyncerCore, event: Received) -> None:
     core.hear(message.clock)
     if isinstance(message, Metadata):
         membership.progressed(core, member, message)
-        if message.leaving and core.state.ending:
-            membership.lose(core, member, "ended")
+        if message.leaving:
+            membership.left(core, member)
     elif isinstance(message, Fragment):
         _fragment(core, member, message, event)
     elif isinstance(message, Refused):

@@ -71,6 +71,12 @@ class FaultActed(msgspec.Struct, tag="fault_acted", gc=False):
     detail: dict[str, Any]
 
 
+class LeaveAsked(msgspec.Struct, tag="leave_asked", gc=False):
+    """Whoever started this learner wants it to leave; the run goes on without it."""
+
+    reason: str
+
+
 class RecordsCame(msgspec.Struct, tag="records_came", gc=False):
     """Records of the supervisor or the evaluator."""
 
@@ -141,4 +147,4 @@ SyncerInput = (
     | QuarantineAsked
     | StopAsked
 )
-LearnerInput = Connected | Disconnected | Received | Woken | Adopted | StepEnded | Captured | FaultActed
+LearnerInput = Connected | Disconnected | Received | Woken | Adopted | StepEnded | Captured | FaultActed | LeaveAsked

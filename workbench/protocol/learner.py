@@ -15,6 +15,7 @@ from workbench.protocol.events import (
     Disconnected,
     FaultActed,
     LearnerInput,
+    LeaveAsked,
     Received,
     StepEnded,
 )
@@ -243,11 +244,19 @@ def _beat(core: LearnerCore, message: Beat) -> None:
 
 
 def _ended(core: LearnerCore, message: End) -> None:
+    _end(core, message.reason)
+
+
+def _leave_asked(core: LearnerCore, event: LeaveAsked) -> None:
+    _end(core, event.reason)
+
+
+def _end(core: LearnerCore, reason: str) -> None:
     """Leave at once when nothing is in progress, else at the end of the step."""
-    core.state.ending = message.reason
+    core.state.ending = reason
     if not core.state.stepping:
         core.send_metadata(leaving=True)
-        boundary.leave(core, message.reason)
+        boundary.leave(core, reason)
 
 
 def _fault_acted(core: LearnerCore, event: FaultActed) -> None:
@@ -274,4 +283,5 @@ _HANDLERS: dict[type, Any] = {
     StepEnded: boundary.step_ended,
     Captured: pulls.captured,
     FaultActed: _fault_acted,
+    LeaveAsked: _leave_asked,
 }

@@ -67,6 +67,7 @@ class LearnerCore:
                 s.healed,
                 s.clock,
                 outbox.take(s.outbox, CONTROL),
+                {} if s.has_state else s.identity,
             )
         )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from workbench.protocol.messages import Update
@@ -72,6 +74,8 @@ class LearnerState(msgspec.Struct):
     anew_seen: list[int]
     published: Published
     outbox: Outbox
+    identity: dict[str, Any] = {}
+    """Host, pid and fingerprint of a process that no supervisor started."""
     revision: int = 0
     incarnation: int = 0
     epoch: int = 0

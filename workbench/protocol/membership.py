@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from workbench.protocol import averages, rounds, updates
 from workbench.protocol.actions import Fail, Send
 from workbench.protocol.messages import CONTROL, Change, End, Join, Metadata, Welcome
@@ -45,7 +47,7 @@ def _take_in(core: SyncerCore, connection: int, member: Member, message: Join) -
         _fresh_process(core, member)
     member.process_number = message.process_number
     member.connection = connection
-    _admit(core, member, rejoin=known or message.has_state)
+    _admit(core, member, known or message.has_state, message.identity)
 
 
 def _foreign(core: SyncerCore, message: Join | Metadata) -> bool:
@@ -81,7 +83,7 @@ def _fresh_process(core: SyncerCore, member: Member) -> None:
     averages.forget_steps(member)
 
 
-def _admit(core: SyncerCore, member: Member, rejoin: bool) -> None:
+def _admit(core: SyncerCore, member: Member, rejoin: bool, identity: dict[str, Any] | None = None) -> None:
     """Hand out the next incarnation, recorded first; it is clean for nothing until its METADATA, or JOIN, has come."""
     member.incarnation += 1
     member.connected = True
@@ -98,6 +100,7 @@ def _admit(core: SyncerCore, member: Member, rejoin: bool) -> None:
         version=member.incarnation,
         step=member.last_step + 1,
         reason="rejoin" if rejoin else "process",
+        detail=dict(identity or {}),
     )
     _welcome(core, member, rejoin, member.joined_seq)
     judge_quorum(core)
@@ -203,6 +206,13 @@ def lose(core: SyncerCore, member: Member, reason: str) -> None:
     member.in_hand = UNSET
     rounds.lost(core, member.learner)
     judge_quorum(core)
+
+
+def left(core: SyncerCore, member: Member) -> None:
+    """A learner says that it leaves: told to by the end of the run, or by whoever started it; it does not come back."""
+    if not core.state.ending:
+        member.ended = max(member.ended, member.process_number)
+    lose(core, member, "ended" if core.state.ending else "left")
 
 
 def disconnected(core: SyncerCore, connection: int) -> None:

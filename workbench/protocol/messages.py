@@ -20,7 +20,10 @@ BULK = 1
 
 
 class Join(msgspec.Struct, tag="join", gc=False):
-    """A process asks to take part; counts as a METADATA, and carries all that its process has unacknowledged."""
+    """A process asks to take part; counts as a METADATA, and carries all that its process has unacknowledged.
+
+    One that no supervisor started says what a supervisor would: ``identity`` holds host, pid and fingerprint.
+    """
 
     learner: int
     process_number: int
@@ -33,6 +36,7 @@ class Join(msgspec.Struct, tag="join", gc=False):
     healed: bool
     clock: tuple[int, ...] = ()
     records: list[Record] = []
+    identity: dict[str, Any] = {}
 
 
 class Metadata(msgspec.Struct, tag="metadata", gc=False):

@@ -179,9 +179,11 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.PULL_REFUSED: "fragment, round, base_version (own), reason; cause=PULL_SENT",
     Kind.SYNCER_STARTED: "reason=new|restart",
     Kind.ROUNDS_BEGAN: "value=learners joined, reason=all|start_limit",
-    Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin, version=incarnation given, step=first n",
+    Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin, version=incarnation given, step=first n; "
+    "detail: host, pid, fingerprint of a process that no supervisor started",
     Kind.LEARNER_HEALED: "peer, step",
-    Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded|ended",
+    Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded|"
+    "left|ended",
     Kind.LEARNER_STARVED: "peer, reason=cause most often, steps=rounds missed",
     Kind.LEARNER_STALLED: "peer, value=age of its last step [s]",
     Kind.QUORUM_LOST: "value=possible, steps=K; detail: missing",

@@ -86,6 +86,9 @@ def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int,
     elif kind == Kind.PROCESS_ENDED and learner_of(record.peer) in state.members:
         member = _member(state, learner_of(record.peer))
         member.ended = max(member.ended, int(record.value))
+    elif kind == Kind.LEARNER_LOST and record.reason == "left":
+        member = _member(state, learner_of(record.peer))
+        member.ended = max(member.ended, member.process_number)
     elif kind == Kind.SETTING_CHANGED:
         _apply_setting(state, record)
     elif kind == Kind.ROUND_OPENED:

@@ -136,7 +136,7 @@ class _Reader:
         if reason == "removed":
             self.presence.removed_ns = time_ns
         joined = [life for life in self.presence.lives if life.joined_ns >= 0]
-        if joined and reason in (*DEATHS, "ended", "removed"):
+        if joined and reason in (*DEATHS, "ended", "left", "removed"):
             self.end(joined[-1], time_ns, died=reason in DEATHS)
 
     def done(self) -> Presence:
