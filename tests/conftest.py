@@ -9,6 +9,8 @@ import pytest
 from hypothesis import settings
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+# As learners that share cores have it: what a real run trained is replayed here in its own environment.
+os.environ.setdefault("PJRT_NPROC", "1")
 
 # Tests press Ctrl-C; a shell that runs them in the background has them, and what they start, ignore it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

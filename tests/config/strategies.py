@@ -30,6 +30,8 @@ def configs(draw: st.DrawFn) -> RunConfig:
     """Draw a configuration that `RunConfig` accepts, every key free within its range."""
     flat = {key: draw(_values(key, kind)) for key, kind in key_types().items()}
     flat["lead"] = draw(st.none() | st.integers(0, 100))
+    flat["machine.threads"] = draw(st.none() | st.integers(1, 1024))
+    flat["machine.cores"] = draw(st.sampled_from(("none", "spread", " ".join(["0-1,7"] * flat["learners"]))))
     flat["virtual.slow"] = tuple(draw(st.lists(st.floats(1e-3, 1e3), max_size=4)))
     flat["period"] = draw(st.integers(1, 10**6))
     flat["fragments"] = draw(st.integers(1, flat["period"]))

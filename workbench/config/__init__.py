@@ -2,7 +2,7 @@
 
 from workbench.config.load import diff, flatten, from_toml, load, preset, presets, to_toml
 from workbench.config.presets import PRESETS
-from workbench.config.schema import DataConfig, InnerConfig, ModelConfig, RunConfig, VirtualConfig
+from workbench.config.schema import DataConfig, InnerConfig, MachineConfig, ModelConfig, RunConfig, VirtualConfig
 from workbench.config.validate import ConfigError
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "ConfigError",
     "DataConfig",
     "InnerConfig",
+    "MachineConfig",
     "ModelConfig",
     "RunConfig",
     "VirtualConfig",

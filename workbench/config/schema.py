@@ -130,6 +130,25 @@ class VirtualConfig:
 
 
 @dataclass(frozen=True)
+class MachineConfig:
+    """What of the machine a learner may use.
+
+    Attributes
+    ----------
+    threads : int or None
+        Threads of the CPU device in each learner, given to it as ``PJRT_NPROC``, which is part of the fingerprint.
+        None, with clock = real: the cores that the run may use over the learners, 1 at least, unless ``PJRT_NPROC``
+        is set; with clock = virtual: one for each core, as JAX does.
+    cores : str
+        With clock = real: ``none`` (nothing is pinned), ``spread`` (the cores are dealt out), or a list for each
+        learner, as in ``0,1 2-3``.
+    """
+
+    threads: int | None = None
+    cores: str = "none"
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Everything that defines a run.
 
@@ -206,6 +225,7 @@ class RunConfig:
     data: DataConfig = field(default_factory=DataConfig)
     inner: InnerConfig = field(default_factory=InnerConfig)
     virtual: VirtualConfig = field(default_factory=VirtualConfig)
+    machine: MachineConfig = field(default_factory=MachineConfig)
 
     def __post_init__(self) -> None:
         from workbench.config.validate import check

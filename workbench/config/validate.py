@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from workbench.config.cores import parse_cores
+
 if TYPE_CHECKING:
     from workbench.config.schema import RunConfig
 
@@ -112,6 +114,7 @@ def check(config: RunConfig) -> None:
             raise ConfigError(f"{key} = {value} is out of range; allowed: {span(key)}")
     _check_protocol(config)
     _check_model(config)
+    _check_machine(config)
 
 
 def _check_protocol(config: RunConfig) -> None:
@@ -163,3 +166,20 @@ def _check_model(config: RunConfig) -> None:
         raise ConfigError(f"virtual.trace = {config.virtual.trace!r} needs virtual.step_model = 'trace'")
     if config.virtual.step_model == "trace" and not config.virtual.trace:
         raise ConfigError("virtual.step_model = 'trace' needs virtual.trace, a file of durations in seconds")
+
+
+def _check_machine(config: RunConfig) -> None:
+    threads, text = config.machine.threads, config.machine.cores
+    if threads is not None and not 1 <= threads <= 1024:
+        raise ConfigError(f"machine.threads = {threads} is out of range; allowed: none, or 1 to 1024")
+    try:
+        lists = parse_cores(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"machine.cores = {text!r} is unknown; allowed: none, spread, or one list of cores for each learner, "
+            "as in '0,1 2-3'"
+        ) from error
+    if lists and len(lists) != config.learners:
+        raise ConfigError(
+            f"machine.cores = {text!r} holds {len(lists)} lists; allowed: one for each of learners = {config.learners}"
+        )

@@ -14,6 +14,7 @@ from workbench.engine.ending import LOST, WRONG, Ending
 from workbench.engine.evaluations import Evaluations
 from workbench.engine.layout import Plan
 from workbench.engine.links import Link
+from workbench.engine.placing import environment_of, fingerprint_there, place_of
 from workbench.engine.processes import FAILED_STARTS_MAX, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.striker import Striker
@@ -91,7 +92,9 @@ class Fleet:
         managed.restart_at = -1.0
         managed.stops = 0
         managed.ready = False
-        link = self.nursery.start(managed, self._arguments(managed), {})
+        environment = environment_of(self.config, managed.role)
+        cores = place_of(self.config, managed.learner)
+        link = self.nursery.start(managed, self._arguments(managed), environment, cores)
         self.watch(link, "process", managed)
 
     def _arguments(self, managed: Managed) -> dict[str, Any]:
@@ -203,8 +206,12 @@ class Fleet:
                 Kind.PROCESS_STARTED,
                 peer=managed.process,
                 value=float(managed.number),
-                detail={**self.identity, "pid": pid},
+                detail={**self._identity_of(managed), "pid": pid},
             )
+
+    def _identity_of(self, managed: Managed) -> dict[str, Any]:
+        cores = place_of(self.config, managed.learner)
+        return {**self.identity, "fingerprint": fingerprint_there(self.identity["fingerprint"], cores)}
 
     def _ended(self, managed: Managed, how: str) -> None:
         managed.pid = 0

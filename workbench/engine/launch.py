@@ -16,6 +16,7 @@ import msgspec
 from workbench.config import ConfigError, RunConfig, to_toml
 from workbench.engine import control
 from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, PlannedFault, write_private
+from workbench.engine.placing import check_cores
 from workbench.engine.striker import check_kinds
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
@@ -55,7 +56,7 @@ class FaultLike(Protocol):
 
 
 class FaultPlanLike(Protocol):
-    """Faults with the texts that they come from, such as `workbench.simulate.faults.FaultPlan`."""
+    """Faults with the texts that they come from, such as `workbench.protocol.faults.FaultPlan`."""
 
     @property
     def faults(self) -> Iterable[FaultLike]:
@@ -98,7 +99,7 @@ def launch(
     Raises
     ------
     ConfigError
-        The folder holds something, or a fault cannot act on real processes.
+        The folder holds something, a fault cannot act on real processes, or a core cannot be used here.
 
     Examples
     --------
@@ -109,6 +110,7 @@ def launch(
     """
     plan = _plan_of(faults)
     check_kinds(plan)
+    check_cores(config)
     folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
     return Run(folder, _start_supervisor(folder, detach))

@@ -22,6 +22,7 @@ from workbench.protocol.settings import fixed_settings_of, learner_settings_of
 from workbench.training.flat import fragmentation_of
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
+from workbench.training.threads import use_threads
 
 WAITS_EVERY_S = 5.0
 
@@ -52,6 +53,7 @@ class LearnerProcess:
         self.link = link
         self.run_folder = Path(arguments["run"])
         self.config: RunConfig = read_config(self.run_folder)
+        use_threads(self.config.machine.threads)
         self.learner: int = arguments["learner"]
         self.label = label_of(process_of(self.learner))
         self.address: str = arguments["address"]

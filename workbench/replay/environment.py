@@ -12,9 +12,13 @@ from workbench.config import ConfigError
 from workbench.datasets import Text
 from workbench.protocol.records import SYNCER
 from workbench.training.environment import fingerprint
+from workbench.training.threads import device_used, thread_variable, use_threads
 
 NAMED_MAX = 3
 """Files that an error names."""
+
+NAMES = {"nproc": "threads: nproc", "visible_cores": "threads: visible_cores"}
+"""What entries of the fingerprint are about, where their name alone does not say it."""
 
 
 def environment_differences(tape: xr.DataTree) -> list[str]:
@@ -30,8 +34,18 @@ def environment_differences(tape: xr.DataTree) -> list[str]:
     for there in _fingerprints(tape):
         for name in sorted({*there, *here}):
             if there.get(name, "") != here.get(name, ""):
-                found.append(f"{name} {_word(there.get(name))} there, {_word(here.get(name))} here")
+                found.append(f"{NAMES.get(name, name)} {_word(there.get(name))} there, {_word(here.get(name))} here")
     return list(dict.fromkeys(found)) if found or _fingerprints(tape) else ["the tape holds no fingerprint"]
+
+
+def adopt_threads(tape: xr.DataTree) -> None:
+    """Give the device of this process the threads that the run's had, if that can still be chosen here.
+
+    What cannot be the same is left to `environment_differences` to name.
+    """
+    numbers = {there.get("nproc", "") for there in _fingerprints(tape)}
+    if len(numbers) == 1 and (number := numbers.pop()).isdecimal() and not (thread_variable() or device_used()):
+        use_threads(int(number))
 
 
 def _word(value: Any) -> str:

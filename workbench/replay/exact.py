@@ -13,7 +13,7 @@ from workbench.config import RunConfig, from_toml
 from workbench.datasets import open_text
 from workbench.protocol.records import SYNCER, label_of
 from workbench.replay.differences import Difference, Findings, Impossible
-from workbench.replay.environment import check_data, environment_differences
+from workbench.replay.environment import adopt_threads, check_data, environment_differences
 from workbench.replay.learners import ReplayedLearner
 from workbench.replay.ordering import Stuck, linear_extension
 from workbench.replay.program import Merged, Programs, read_programs
@@ -35,7 +35,8 @@ def replay(
     """Recompute a run from its tape and compare every recorded digest, loss and weight.
 
     The programs of the tape are executed in a linear extension of the causal order, by the executors that the run
-    itself used (DESIGN section 3); nothing else of the tape is read.
+    itself used (DESIGN section 3); nothing else of the tape is read.  A process that has not used its device yet gives
+    it the threads that the run's had (it sets ``PJRT_NPROC``); else a differing number is named in the verdict.
 
     Parameters
     ----------
@@ -60,6 +61,7 @@ def replay(
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
         raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
+    adopt_threads(tape)
     config = from_toml(tape.attrs["config"])
     text = open_text(config.data)
     check_data(tape, text)

@@ -23,6 +23,7 @@ from workbench.tape.recorder import Recorder
 from workbench.tape.run_folder import RunFolder, create_run_folder
 from workbench.training.program import TrainingProgram
 from workbench.training.run_header import run_header
+from workbench.training.threads import use_threads
 
 EVENTS_PER_LOOK = 200
 INTERRUPTED = "interrupted"
@@ -135,6 +136,7 @@ def train_virtual(
         Ctrl-C: the syncer has ended the run, or, after a second one, the tape was closed where it was.
     """
     began = time.monotonic()
+    use_threads(config.machine.threads)
     text = open_text(config.data)
     program = TrainingProgram(config, text)
     numbers = Numbers(config, program)
