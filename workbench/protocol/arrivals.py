@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, membership, rounds, updates
+from workbench.protocol import admission, fitting, membership, rounds, updates
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema, entry
 from workbench.protocol.events import Received
@@ -17,6 +17,8 @@ ASK_AGAIN_NS = 500_000_000
 def received(core: SyncerCore, event: Received) -> None:
     """Take a learner's message: refuse it whole if it is of another life, else journal and act."""
     message = event.message
+    if fitting.refused(core, event.connection, message):
+        return
     if isinstance(message, Join):
         member = core.state.members.get(message.learner)
         if member is not None and member.ended < message.process_number == member.process_number:

@@ -66,6 +66,7 @@ class Kind(IntEnum):
     QUORUM_REGAINED = 28
     SELF_STOPPED = 29
     RUN_ENDED = 30
+    MESSAGE_REFUSED = 31
     # the syncer: rounds (MERGED is its program, with SETTING_APPLIED)
     ROUND_OPENED = 40
     ROUND_READY = 41
@@ -88,6 +89,7 @@ class Kind(IntEnum):
     PROCESS_STARTED = 70
     PROCESS_ENDED = 71
     FAULT_INJECTED = 72
+    FAULT_ENDED = 73
     # evaluator
     EVALUATED = 80
 
@@ -190,6 +192,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.QUORUM_REGAINED: "value=possible, steps=K",
     Kind.SELF_STOPPED: "value=gap [s]",
     Kind.RUN_ENDED: "reason, value=merges",
+    Kind.MESSAGE_REFUSED: "peer, reason: what of a message does not fit this run",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
     Kind.QUORUM_REACHED: "round, fragment, value=grace window [s]",
@@ -210,7 +213,9 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SETTING_REFUSED: "reason; detail: values, who",
     Kind.PROCESS_STARTED: "peer, value=process number",
     Kind.PROCESS_ENDED: "peer, value=process number, reason=exit code or signal",
-    Kind.FAULT_INJECTED: "peer, reason=fault kind, value; detail: parameters, until_ns, effect",
+    Kind.FAULT_INJECTED: "peer, reason=fault kind, value=length [s]; detail: fault, parameters, until_ns, effect",
+    Kind.FAULT_ENDED: "peer, reason=fault kind, value=time that it acted [s]; detail: fault, began_ns, "
+    "why=over|healed|used_up",
     Kind.EVALUATED: "value=validation loss, tokens=merged so far, steps=merges; detail: versions, seconds",
 }
 """Which columns a kind fills, as text for readers and for the tape's documentation."""
@@ -254,6 +259,19 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "pull_ns": "ns",
         "merge_ns": "ns",
     },
+    Kind.FAULT_INJECTED: {
+        "fault": "number of the fault in the run",
+        "until_ns": "ns",
+        "factor": "1",
+        "count": "messages",
+        "effect": "0 if its target was gone",
+        "delay_ns": "ns",
+        "jitter_ns": "ns",
+        "share": "1",
+        "bytes_per_s": "bytes/s",
+        "persistent": "1 if the learner's own weights are poisoned too",
+    },
+    Kind.FAULT_ENDED: {"fault": "number of the fault in the run", "began_ns": "ns", "why": "word"},
     Kind.EVALUATED: {"versions": "per fragment", "seconds": "s"},
 }
 """Keys of ``detail`` by kind, with their units."""
