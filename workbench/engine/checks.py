@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from workbench.algorithms.codecs import CODECS
 from workbench.engine.frames import FrameError, Peer
@@ -23,6 +24,7 @@ COUNT_MAX = 1 << 53
 """Counts, times and versions stay exact in every number format on the way."""
 CLOCK_MAX = 1 << 16
 WORD_MAX = 256
+IDENTITY_MAX = 64
 LEARNER_KINDS = frozenset({*LEARNER_PROGRAM, Kind.PULL_REFUSED})
 
 
@@ -37,6 +39,7 @@ def check_learner_message(message: LearnerMessage, peer: Peer, sizes: Sequence[i
     if message.learner != peer.learner:
         raise FrameError("learner")
     if isinstance(message, Join):
+        _identity(message.identity)
         _lists(len(sizes), message.c_steps, message.c_tokens, message.base)
         _numbers((message.n, message.g))
         if message.process_number != peer.process_number:
@@ -79,6 +82,23 @@ def payload_bytes(message: LearnerMessage | SyncerMessage, sizes: Sequence[int])
     if isinstance(message, Fragment):
         return sizes[message.fragment] * CODECS[message.codec].dtype.itemsize
     return sizes[message.fragment] * 4 if isinstance(message, Update) else 0
+
+
+def _identity(identity: dict[str, Any]) -> None:
+    """Who a process is: a few words and numbers, and its fingerprint, a table of words."""
+    if len(identity) > IDENTITY_MAX:
+        raise FrameError("number")
+    for key, value in identity.items():
+        if isinstance(value, dict):
+            if key != "fingerprint" or len(value) > IDENTITY_MAX or not all(isinstance(v, str) for v in value.values()):
+                raise FrameError("number")
+            _words((*value, *value.values()))
+        elif isinstance(value, str):
+            _words((key, value))
+        elif type(value) is int:
+            _numbers((value,))
+        else:
+            raise FrameError("number")
 
 
 def _fragment(message: Fragment, sizes: Sequence[int]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,9 @@ from workbench.engine.blocks import Descriptor
 from workbench.engine.checks import check_learner_message
 from workbench.engine.frames import (
     WIRE_VERSION,
+    Ask,
     Buffer,
+    Facts,
     Frame,
     FrameError,
     Free,
@@ -37,6 +39,7 @@ FRAMES_A_POLL = 512
 RETRY_MS = (2.0, 50.0)
 """A full channel is tried again after the first, at last after the second."""
 CONNECTIONS_MAX = 8192
+ASK_BYTES_MAX = 1 << 16
 
 
 class Connections:
@@ -60,6 +63,10 @@ class Connections:
         What came, which connections ended, which updates left; the owner empties them.
     refused : Counter
     payloads : Payloads
+    answer : callable, optional
+        Facts for who asks before greeting, or a line that says why not.
+    learners : int
+        Learners there may be.
     """
 
     def __init__(
@@ -82,6 +89,8 @@ class Connections:
         self.handed: list[tuple[int, int, int]] = []
         self.refused: Counter[str] = Counter()
         self.payloads = Payloads()
+        self.answer: Callable[[Ask], Facts | str] | None = None
+        self.learners = LEARNERS_MAX
 
     def read(self, channel: int) -> None:
         """Take what a channel has brought; whatever it is, nothing is raised."""
@@ -109,6 +118,8 @@ class Connections:
             raise
         if kind is Frame.HELLO and link is None:
             self._greet(part, channel)
+        elif kind is Frame.ASK and link is None and self.answer is not None:
+            self._asked(part, channel)
         elif link is None:
             raise FrameError("stranger")
         elif kind is Frame.GOODBYE:
@@ -119,6 +130,17 @@ class Connections:
             link.receiver.counted.clear()
             if message is not None:
                 self.messages.append((link.number, message))
+
+    def _asked(self, part: Part, channel: int) -> None:
+        if len(part.head) > ASK_BYTES_MAX:
+            raise FrameError("huge")
+        assert self.answer is not None
+        answer = self.answer(body_of(Frame.ASK, part.head))
+        if isinstance(answer, str):
+            self._refuse(part.identity, channel, answer)
+            raise FrameError("differs")
+        with suppress(Full, Unreachable):
+            transmit(self._sockets[channel], (part.identity, frame(Frame.FACTS, answer)))
 
     def _greet(self, part: Part, channel: int) -> None:
         hello: Hello = body_of(Frame.HELLO, part.head)
@@ -135,7 +157,7 @@ class Connections:
             return "run", f"this is the syncer of run {self._run_id}, not of {hello.run_id[:100]}"
         if hello.sizes != self._sizes_digest:
             return "manifest", "the fragments have other sizes here: start the learner with the run's own config"
-        if not 0 <= hello.learner < LEARNERS_MAX or not 0 <= hello.process_number < 1 << 53:
+        if not 0 <= hello.learner < self.learners or not 0 <= hello.process_number < 1 << 53:
             return "learner", f"no such learner: {hello.learner}, process {hello.process_number}"
         if hello.mapped != (self._folder is not None):
             return "hello", "blocks can be mapped on one machine only, and there they must be"

@@ -8,6 +8,8 @@ PING       nothing; its fate tells whether the peer is there
 FREE       a block's slot may be used again
 MESSAGE    a message of the protocol, and where its payload is
 CHUNK      a piece of the payload of the message before it on this channel, and the bytes
+ASK        on control, before any HELLO: what a learner that was started by hand takes the run to be
+FACTS      the answer, if the syncer agrees (else REFUSAL): what a supervisor would have told it
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Frame(IntEnum):
     FREE = 6
     MESSAGE = 7
     CHUNK = 8
+    ASK = 9
+    FACTS = 10
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -73,6 +77,37 @@ class Refusal(msgspec.Struct, frozen=True):
     """Why a process is not let in, for a person to read."""
 
     reason: str
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """Does the run have this learner, and these values (`workbench.engine.agreement`)?"""
+
+    learner: int
+    claims: dict[str, str]
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What a learner has to know of the run that it joins.
+
+    Attributes
+    ----------
+    run_id : str
+        For its HELLO.
+    number : int
+        Its process number must be this or higher.
+    now_ns : int
+        Time since the run began [ns].
+    fingerprint : dict of str
+        Of the machine that made the run's initial weights.
+    present : str
+        Where the process is that takes part as this learner now; empty if none does.
+    """
+
+    run_id: str
+    number: int
+    now_ns: int
+    fingerprint: dict[str, str]
+    present: str
 
 
 class Free(msgspec.Struct, frozen=True, gc=False):
@@ -110,6 +145,8 @@ _BODIES: dict[int, Any] = {
     Frame.REFUSAL: Refusal,
     Frame.FREE: Free,
     Frame.CHUNK: Chunk,
+    Frame.ASK: Ask,
+    Frame.FACTS: Facts,
 }
 _DECODERS: dict[int, Callable[[Any], Any]] = {
     kind: msgspec.msgpack.Decoder(body, strict=True).decode for kind, body in _BODIES.items()

@@ -163,9 +163,14 @@ class Monitor:
 
     def events(self) -> list[int]:
         """Which events came since the last call."""
+        return [event for event, _ in self.read()]
+
+    def read(self) -> list[tuple[int, int]]:
+        """Events that came since the last call, each with its value (the connection's file descriptor, mostly)."""
         found = []
         while self.socket.poll(0):
-            found.append(int(recv_monitor_message(self.socket, zmq.NOBLOCK)["event"]))
+            message = recv_monitor_message(self.socket, zmq.NOBLOCK)
+            found.append((int(message["event"]), int(message["value"])))
         return found
 
     def close(self) -> None:

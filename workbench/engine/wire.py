@@ -36,7 +36,7 @@ another size than its fragment, or is not there, comes with handle -1: give it t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -44,8 +44,9 @@ import zmq
 
 from workbench.config import ConfigError
 from workbench.engine.connections import Connections
-from workbench.engine.frames import Frame, Peer, encode, frame
-from workbench.engine.peers import Probing
+from workbench.engine.door import HANDSHAKE_EVENTS, Handshakes
+from workbench.engine.frames import Ask, Facts, Frame, Peer, encode, frame
+from workbench.engine.peers import LEARNERS_MAX, Probing
 from workbench.engine.publishing import Publisher
 from workbench.engine.security import Gate, ServerKeys, check_bind, secure_server
 from workbench.engine.sockets import SOCKET_NAMES, Monitor, Socket, bind_pair, make_context, make_socket
@@ -69,6 +70,8 @@ class SyncerWire:
         ``tcp://HOST:PORT`` instead; port 0 takes a free pair of ports.
     keys : ServerKeys, optional
         Needed beyond loopback.
+    learners : int, optional
+        Learners there may be; others are refused.
 
     Attributes
     ----------
@@ -90,6 +93,7 @@ class SyncerWire:
         folder: Path | None = None,
         listen: str = "",
         keys: ServerKeys | None = None,
+        learners: int = LEARNERS_MAX,
     ) -> None:
         if (folder is None) == (not listen):
             raise ConfigError("a wire is for one machine or across machines: give either a folder or an address")
@@ -107,6 +111,7 @@ class SyncerWire:
             self._waits.close()
             raise
         self._connections = Connections(sockets, run_id, sizes, folder, self._publisher.blocks)
+        self._connections.learners = learners
         self.refused: Counter[str] = self._connections.refused
 
     def _open_sockets(self, place: str, keys: ServerKeys | None) -> list[Socket]:
@@ -114,7 +119,8 @@ class SyncerWire:
         if self._gate is not None:
             self._waits.add(self._gate.socket)
         sockets = [make_socket(self._context, zmq.ROUTER, channel) for channel in (CONTROL, BULK)]
-        self._monitors = [Monitor(socket, zmq.EVENT_DISCONNECTED) for socket in sockets]
+        self._monitors = [Monitor(socket, HANDSHAKE_EVENTS) for socket in sockets]
+        self._handshakes = [Handshakes() for _ in sockets]
         for socket, monitor in zip(sockets, self._monitors, strict=True):
             if keys is not None:
                 secure_server(socket, keys)
@@ -130,11 +136,7 @@ class SyncerWire:
         if connections.closed or connections.handed:
             timeout_ms = 0
         self._waits.wait(min(timeout_ms, self._probing.left_ms, connections.until_retry_ms))
-        if self._gate is not None:
-            self._gate.answer()
-        for monitor in self._monitors:
-            if monitor.events():
-                self._probing.begin()
+        self._watch_the_door()
         for channel in (CONTROL, BULK):
             connections.read(channel)
         if self._probing.due():
@@ -142,6 +144,18 @@ class SyncerWire:
         connections.pump_all()
         messages, connections.messages = connections.messages, []
         return messages
+
+    def _watch_the_door(self) -> None:
+        if self._gate is not None:
+            self._gate.answer()
+            if self._gate.refused:
+                self.refused["key"] = self._gate.refused
+        for monitor, handshakes in zip(self._monitors, self._handshakes, strict=True):
+            ended, failed = handshakes.take(monitor.read())
+            if ended:
+                self._probing.begin()
+            if failed:
+                self.refused["handshake"] += failed
 
     def closed(self) -> list[int]:
         """Connections found gone since the last call."""
@@ -208,6 +222,10 @@ class SyncerWire:
     def wake(self) -> None:
         """End the poll in progress, or the next; the one method that other threads may call."""
         self._waits.wake()
+
+    def answer(self, question: Callable[[Ask], Facts | str]) -> None:
+        """Have who asks before greeting answered by ``question``: facts of the run, or one line that says why not."""
+        self._connections.answer = question
 
     def allow(self, key: bytes) -> None:
         """Let in one more client, by its public key."""
