@@ -110,6 +110,12 @@ def gaps(tables: Tables, config: RunConfig) -> Gaps:
     return Gaps(columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64), columns[:, 2], closed - began)
 
 
+def bounds_s(tables: Tables, config: RunConfig, times_ns: Sequence[int]) -> list[float]:
+    """B [s] at some times of a run; where a fault begins, from what was before it."""
+    fleet = _Fleet(tables, config)
+    return [fleet.bound(time) for time in times_ns]
+
+
 class _Fleet:
     """What the gaps of one run are judged by."""
 

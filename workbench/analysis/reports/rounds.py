@@ -11,10 +11,11 @@ from workbench.analysis.arrays.rounds import DURATIONS, OUTCOMES, rounds
 from workbench.analysis.arrays.spread import spread
 from workbench.analysis.arrays.tables import NS, Tables, events_of
 from workbench.analysis.bound import Gaps, gaps
+from workbench.analysis.fault_waits import fault_waits
 from workbench.analysis.from_tape import config_of, tables_of
 from workbench.analysis.labelled import Source
 from workbench.config import RunConfig
-from workbench.protocol.records import Kind
+from workbench.protocol.records import FIRST_LEARNER, Kind
 
 GAPS_SHOWN = 5
 
@@ -33,6 +34,9 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         ``between_merges_s`` (spread) and ``longest_between`` (``start_s``, ``for_s``); ``merge_availability``,
         ``late_s`` (beyond the bound), ``gaps_found`` and ``gaps``: the longest times in which a merge was due
         (``start_s``, ``gap_s``, ``bound_s``, ``excess_s``), those shorter than any possible bound left out.
+        ``at_faults``: for each fault ``kind``, ``learner`` (-1: the syncer), ``start_s``, ``for_s``, the longest time
+        between two merges around it (``longest_s``, None if there were no two), and B from the step times before it
+        (``bound_s``, infinite if there was none).
     """
     tables, config = tables_of(source), config or config_of(source)
     found = rounds(tables)
@@ -49,7 +53,22 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         "contributors": _contributors(tables),
         **_between(tables),
         **_gaps(gaps(tables, config)),
+        "at_faults": _at_faults(tables, config),
     }
+
+
+def _at_faults(tables: Tables, config: RunConfig) -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": wait.kind,
+            "learner": wait.process - FIRST_LEARNER if wait.process >= FIRST_LEARNER else -1,
+            "start_s": wait.start_ns * NS,
+            "for_s": (wait.end_ns - wait.start_ns) * NS,
+            "longest_s": None if np.isnan(wait.longest_s) else wait.longest_s,
+            "bound_s": wait.bound_s,
+        }
+        for wait in fault_waits(tables, config)
+    ]
 
 
 def _durations(found: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from workbench.cli import glyphs, output, words
 
 Report = Mapping[str, Any]
 BAR = 40
+FAULTS_SHOWN = 20
 
 
 def show(report: Report, width: int) -> Iterator[Any]:
@@ -31,6 +32,12 @@ def show(report: Report, width: int) -> Iterator[Any]:
     yield contributors_table(report["contributors"], width)
     yield ""
     yield from waits(report)
+    if report["at_faults"]:
+        yield ""
+        yield faults_table(report["at_faults"])
+        hidden = len(report["at_faults"]) - FAULTS_SHOWN
+        if hidden > 0:
+            yield f"not shown: {words.plural(hidden, 'later fault')} (--json has all)"
 
 
 def headline(report: Report) -> str:
@@ -80,3 +87,20 @@ def waits(report: Report) -> Iterator[Any]:
     hidden = report["gaps_found"] - len(rows)
     if hidden > 0:
         yield f"not shown: {words.plural(hidden, 'shorter one')}"
+
+
+def faults_table(faults: list[Report]) -> Any:
+    """Return the longest wait for a merge around each fault, beside its bound."""
+    rows = [
+        (
+            words.seconds(row["start_s"]),
+            row["kind"],
+            "syncer" if row["learner"] < 0 else f"L{row['learner']}",
+            words.seconds(row["for_s"]),
+            "" if row["longest_s"] is None else words.seconds(row["longest_s"]),
+            words.seconds(row["bound_s"]) if math.isfinite(row["bound_s"]) else "none",
+        )
+        for row in faults[:FAULTS_SHOWN]
+    ]
+    title = "longest time between merges around each fault; B from the step times before it"
+    return output.aligned(title, (">at", "fault", "of", ">for", ">longest", ">bound B"), rows)
