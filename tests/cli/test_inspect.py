@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from collections.abc import Callable
@@ -10,8 +11,10 @@ import pytest
 
 from workbench.analysis import ACCESSORS
 from workbench.analysis.reports import REPORTS, ROWS
+from workbench.cli import output
 from workbench.cli.inspect import TABLES
 from workbench.cli.main import main
+from workbench.cli.pages import incidents
 from workbench.protocol.records import Kind
 from workbench.tape import JournalWriter, open_tape, read_header, read_journal
 
@@ -31,6 +34,21 @@ def terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         return " ".join(out.split())
 
     return look
+
+
+def test_faults_that_the_run_was_too_short_for_are_named(small_run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tape = open_tape(small_run)
+    more = '[[fault]]\nkind = "kill"\nlearner = 2\nat_s = 999.0\n[[fault]]\nkind = "stall_syncer"\nat_merge = 2000\n'
+    tape.attrs["faults"] = {"chaos": "", "scenario": more}
+    report = REPORTS["overview"](tape)
+    printed = io.StringIO()
+    monkeypatch.setattr("sys.stdout", printed)
+    for part in incidents.show(report):
+        output.console().print(part)
+    said = " ".join(printed.getvalue().split())
+    assert "never struck kill L2 at 999 s, stall syncer at merge 2,000: the run was over before" in said
+    assert REPORTS["overview"](open_tape(small_run))["faults_unstruck"] == []
+    assert REPORTS["overview"](tape, written=True)["run"]["state"] == "finished"
 
 
 def journaled(folder: Path, like: Path, without: Callable[[int, Any], bool]) -> Path:

@@ -52,6 +52,15 @@ def test_a_ledger_that_does_not_balance_is_code_1(calls: list[dict[str, Any]], t
     assert main(["train", *VIRTUAL, "--seed", "13", "--out", str(tmp_path / "run")]) == 1
 
 
+def test_settings_without_effect_are_told_beside_the_result(
+    calls: list[dict[str, Any]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["train", *VIRTUAL, "--set", "grace_s=1", "--out", str(tmp_path / "run"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "workbench: grace_s has no effect with grace = adaptive" in err.splitlines()
+    assert json.loads(out)["merges"] == RunConfig().rounds
+
+
 def test_flags_reach_the_configuration(calls: list[dict[str, Any]], tmp_path: Path) -> None:
     file = tmp_path / "run.toml"
     file.write_text("learners = 3\nquorum = 2\n", encoding="utf-8")

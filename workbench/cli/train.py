@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
 from workbench.config import RunConfig, presets
+from workbench.config.idle import idle_in
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,8 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     config = options.config_of(arguments)
     out = options.out_of(arguments, config)
     faults = options.faults_of(arguments, config)
-    for note in faults.notes:
-        print(note, file=sys.stderr)
+    for note in (*faults.notes, *(idle_in(config, "virtual") if arguments.clock == "virtual" else ())):
+        print(f"workbench: {note}", file=sys.stderr)
     code, more = (_real if arguments.clock == "real" else _virtual)(config, out, faults)
     if not more:
         return code

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import msgspec
 
 from workbench.config import ConfigError, RunConfig, to_toml
+from workbench.config.idle import idle_in
 from workbench.engine import control
 from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, PlannedFault, write_private
 from workbench.engine.placing import check_cores
@@ -111,9 +112,16 @@ def launch(
     plan = _plan_of(faults)
     check_kinds(plan)
     check_cores(config)
+    _tell(idle_in(config, "real"))
     folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
     return Run(folder, _start_supervisor(folder, detach))
+
+
+def _tell(notes: list[str]) -> None:
+    """Lines for whoever sits before the screen; nothing is wrong."""
+    for note in notes:
+        print(f"workbench: {note}", file=sys.stderr, flush=True)
 
 
 def attach(run: str | Path) -> Run:
@@ -232,6 +240,7 @@ class Run:
             A key that cannot change live, or an impossible value.
         """
         answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": "python"})
+        _tell(answer.get("notes", []))
         return int(answer["revision"])
 
     def wait(self, rounds: int | None = None, timeout_s: float | None = None) -> int:

@@ -104,7 +104,7 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
 def _settings_answer(answer: dict[str, Any]) -> dict[str, Any]:
     if answer["why_not"] is not None:
         return {"error": answer["why_not"]}
-    return {"done": "set", "revision": answer["revision"], "round": answer["round"]}
+    return {"done": "set", "revision": answer["revision"], "round": answer["round"], "notes": answer["notes"]}
 
 
 def _seconds(request: dict[str, Any], key: str, default: float) -> float:

@@ -14,6 +14,7 @@ from workbench.algorithms.fragment_slots import slots_needed
 from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError, RunConfig
+from workbench.config.idle import idle_notes
 from workbench.engine.committed import mapped_slots
 from workbench.engine.layout import read_config
 from workbench.engine.links import Link
@@ -25,7 +26,7 @@ from workbench.engine.wire import SyncerWire
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
 from workbench.protocol.records import Record
-from workbench.protocol.settings import fixed_settings_of, settings_book_of
+from workbench.protocol.settings import fixed_settings_of, settings_book_of, values_in_force
 from workbench.protocol.syncer_state import SyncerState
 from workbench.tape.errors import StorageFull, TapeError
 from workbench.tape.journal import JournalWriter, read_journal
@@ -159,8 +160,9 @@ class SyncerProcess:
         elif "settings" in message:
             self.book.refused = None
             give(ev.SettingsAsked(message["settings"], message["who"]))
+            notes = idle_notes(values_in_force(self.config, state.book), message["settings"], "real")
             answer = {"revision": state.book.revision, "round": state.next_t, "why_not": self.book.refused}
-            self.link.send({"answer": message["ticket"], **answer})
+            self.link.send({"answer": message["ticket"], **answer, "notes": notes})
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
         elif "evaluate_now" in message:

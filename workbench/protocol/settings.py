@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.config import ConfigError, RunConfig
+from workbench.config import ConfigError, RunConfig, flatten
 from workbench.config.keys import convert
 from workbench.config.validate import CHOICES, RANGES
 
@@ -181,6 +181,12 @@ def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
         limit = f"{fixed.heartbeat_limit_ns / SECOND:g}"
         raise ConfigError(f"pull_limit_min_s = {value} is above heartbeat_limit_s = {limit}; allowed: up to {limit}")
     return value
+
+
+def values_in_force(config: RunConfig, book: SettingsBook) -> dict[str, Any]:
+    """All values by dotted key: those that the run began with, and over them those that were changed since."""
+    learner = {"fold": book.learner.fold, "fold_alpha": book.learner.fold_alpha, "lead": book.learner.lead}
+    return {**flatten(config), **msgspec.structs.asdict(book.policy), **msgspec.structs.asdict(book.merge), **learner}
 
 
 def learner_values(settings: LearnerSettings) -> dict[str, Any]:

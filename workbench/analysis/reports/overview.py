@@ -8,10 +8,11 @@ from workbench.analysis.arrays import incidents
 from workbench.analysis.arrays.fault_effects import fault_effects
 from workbench.analysis.arrays.learner_totals import processes_started, step_times
 from workbench.analysis.arrays.tables import Tables
+from workbench.analysis.arrays.unstruck import unstruck
 from workbench.analysis.from_tape import config_of, tables_of
 from workbench.analysis.labelled import Source
 from workbench.analysis.reports import goodput, ledger, participation, rounds, staleness, validation
-from workbench.analysis.reports.facts import facts
+from workbench.analysis.reports.facts import RUNNING, facts
 from workbench.config import RunConfig
 
 
@@ -31,8 +32,9 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
     dict
         ``run`` (`workbench.analysis.reports.facts.facts`), ``validation``, ``ledger``, ``goodput``, ``participation``,
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
-        (`fault_effects`), ``incidents`` (``starved``, ``stalled``, ``quorums_lost``, ``quorum_lost_s``,
-        ``own_stops``, ``syncer_restarts``) and ``learners``, one row each.
+        (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
+        ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``) and ``learners``, one row
+        each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -44,10 +46,12 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         "rounds": rounds.report(tables, config),
     }
     lost = incidents.quorums_lost(tables)
+    run = facts(source, config, written=written)
     return {
-        "run": facts(source, config, written=written),
+        "run": run,
         **{name: _whole(part) for name, part in parts.items()},
         "faults": fault_effects(tables),
+        "faults_unstruck": _unstruck(tables, run),
         "incidents": {
             "starved": incidents.starved(tables),
             "stalled": incidents.stalled(tables),
@@ -58,6 +62,11 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         },
         "learners": _learners(tables, parts),
     }
+
+
+def _unstruck(tables: Tables, run: dict[str, Any]) -> list[dict[str, Any]]:
+    scenario = str(run["faults_planned"].get("scenario", ""))
+    return [] if run["state"] == RUNNING else unstruck(tables, scenario, run["clock"])
 
 
 _OF_PARTS = ("by_learner", "by_fragment", "behind", "effective_period", "edges_s", "reached")

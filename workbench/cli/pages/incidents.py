@@ -24,10 +24,26 @@ def show(report: Mapping[str, Any]) -> Iterator[Any]:
         yield output.aligned(f"faults that struck: {kinds}", (">at", "fault", "effect"), rows)
         if hidden:
             yield hidden
+    if report["faults_unstruck"]:
+        yield ""
+        yield output.pairs("", [("never struck", unstruck(report["faults_unstruck"]))])
     lines = list(sentences(report["incidents"]))
     if lines:
         yield ""
         yield output.pairs("what the syncer reported", lines)
+
+
+def unstruck(rows: list[Mapping[str, Any]]) -> str:
+    """Return the faults for which the run was over too soon."""
+    shown, _ = output.some(rows, FAULTS_MAX)
+    places = {"at_s": "at {:g} s", "at_round": "at round {:,}", "at_merge": "at merge {:,}"}
+    named = [
+        f"{row['kind'].removesuffix('_syncer')} {words.label(row['learner'])} "
+        f"{places[row['trigger']].format(row['at'])}"
+        for row in shown
+    ]
+    more = f" and {len(rows) - len(shown):,} more" if len(rows) > len(shown) else ""
+    return f"{', '.join(named)}{more}: the run was over before"
 
 
 def struck(row: Mapping[str, Any]) -> str:
