@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import numpy as np
 import pytest
 
-from workbench.training.host_copy import HostCopy
+from workbench.training.host_copy import HostCopy, HostViews
 
 
 def publish(host: HostCopy, value: float, step: int, *, supersede: bool = False) -> None:
@@ -79,3 +80,36 @@ def test_reader_beside_a_busy_writer_never_sees_a_mixture() -> None:
         reads += 1
     writer.join()
     assert reads > 0
+
+
+def tensors(value: float) -> list[np.ndarray]:
+    return [np.full((2, 3), value, np.float32), np.full(2, value, np.float32)]
+
+
+def test_views_are_read_end_to_end_as_of_the_last_two_steps() -> None:
+    host = HostViews(2)
+    for step in (1, 2, 3):
+        host.publish(1, tensors(step), step)
+    assert np.array_equal(host.read(1, 3), np.full(8, 3.0, np.float32))
+    assert np.array_equal(host.read(1, 2), np.full(8, 2.0, np.float32))
+    for fragment, step, held in ((1, 1, 3), (0, 3, -1)):
+        with pytest.raises(LookupError, match=f"published as of own step {held}, not {step}"):
+            host.read(fragment, step)
+
+
+def test_views_that_rest_on_a_replaced_base_are_gone() -> None:
+    host = HostViews(1)
+    host.publish(0, tensors(1.0), 6)
+    host.publish(0, tensors(2.0), 7)
+    host.publish(0, tensors(9.0), 7, supersede=True)
+    assert (host.read(0, 7) == 9.0).all()
+    with pytest.raises(LookupError, match="published as of own step 7, not 6"):
+        host.read(0, 6)
+
+
+def test_what_was_read_from_views_is_a_copy() -> None:
+    host, held = HostViews(1), tensors(1.0)
+    host.publish(0, held, 1)
+    values = host.read(0, 1)
+    values[:] = np.nan
+    assert (host.read(0, 1) == 1.0).all()

@@ -218,3 +218,37 @@ def test_state_of_a_peer_continues_like_the_peer(
 def test_moments_of_another_optimizer_are_refused(arithmetic: LearnerArithmetic) -> None:
     with pytest.raises(ValueError, match=r"moments with 1 arrays came; expected .* 'adamw'"):
         arithmetic.load_moments([np.zeros(3, np.float32)])
+
+
+def test_memory_of_a_device_is_copied_and_that_of_the_host_is_not(
+    config: RunConfig, program: TrainingProgram, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = []
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr("jax.default_backend", lambda backend=backend: backend)
+        learner = LearnerArithmetic(config, 0, program, program.fragmentation)
+        learner.load(initial_weights(config))
+        learner.step(1, 1)
+        learner.publish()
+        learner.fold(1, fragment_like(config, 1, 0.5), 1, "overwrite", 0.0, None)
+        made.append([learner.capture(p, 1, "f32").digest for p in range(config.fragments)])
+    assert made[0] == made[1]
+
+
+def test_step_calls_what_can_be_done_meanwhile_once(arithmetic: LearnerArithmetic) -> None:
+    calls: list[int] = []
+    arithmetic.step(1, 1, meanwhile=lambda: calls.append(1))
+    assert calls == [1]
+
+
+def test_update_that_was_prepared_folds_like_one_that_was_not(config: RunConfig, program: TrainingProgram) -> None:
+    digests = set()
+    for prepare in (False, True):
+        learner = LearnerArithmetic(config, 0, program, program.fragmentation)
+        learner.load(initial_weights(config))
+        for p, rule in enumerate(("overwrite", "blend", "delay_corrected")):
+            theta = fragment_like(config, p, 0.25)
+            learner.fold(p, learner.incoming(p, theta) if prepare else theta, 1, rule, 0.5, None)
+        theta[:] = 0.0
+        digests.add(learner.digest())
+    assert len(digests) == 1

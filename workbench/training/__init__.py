@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.training.flat import fragmentation_of, initial_weights
-    from workbench.training.learner_arithmetic import Captured, LearnerArithmetic, StepResult
+    from workbench.training.learner_arithmetic import LearnerArithmetic
+    from workbench.training.learner_values import Captured, StepResult
     from workbench.training.program import TrainingProgram
 
 __all__ = ["Captured", "LearnerArithmetic", "StepResult", "TrainingProgram", "fragmentation_of", "initial_weights"]
 
 _HOMES = {
-    "Captured": "learner_arithmetic",
+    "Captured": "learner_values",
     "LearnerArithmetic": "learner_arithmetic",
-    "StepResult": "learner_arithmetic",
+    "StepResult": "learner_values",
     "TrainingProgram": "program",
     "fragmentation_of": "flat",
     "initial_weights": "flat",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -91,11 +93,7 @@ class HostCopy:
                     return values
                 break  # overtaken while copying: look again
             else:
-                held = self._front(fragment).step
-                raise LookupError(
-                    f"fragment {fragment} is published as of own step {held}, not {step}; "
-                    "publish after every step and capture with the step of the last publication"
-                )
+                _not_published(fragment, self._front(fragment).step, step)
 
     def _front(self, fragment: int) -> _Buffer:
         holder = self._fragments[fragment]
@@ -104,3 +102,56 @@ class HostCopy:
     def _back(self, fragment: int) -> _Buffer:
         holder = self._fragments[fragment]
         return holder.buffers[(holder.generation + 1) % 2]
+
+
+class _Held(NamedTuple):
+    """Tensors of a fragment, end to end, and the own step after which it was like this."""
+
+    step: int
+    tensors: tuple[Any, ...]
+
+
+class HostViews:
+    """The same where device memory is the host's: tensors, which nobody ever writes, are kept instead of copied.
+
+    Publishing costs a reference for each tensor; the copy is made by whoever reads.  One that reads while the
+    training thread publishes has what it took: both generations of a fragment are replaced at once.
+
+    Parameters
+    ----------
+    fragments : int
+    """
+
+    def __init__(self, fragments: int) -> None:
+        self._held = [(_Held(NO_STEP, ()), _Held(NO_STEP, ()))] * fragments
+
+    def publish(self, fragment: int, tensors: Sequence[Any], step: int, *, supersede: bool = False) -> None:
+        """Make these tensors the current ones.
+
+        Parameters
+        ----------
+        fragment : int
+        tensors : sequence of arrays
+            In the order of the fragment's layout; must never be written.
+        step : int
+            Own step n after which the fragment was like this.
+        supersede : bool
+            Nobody may read the ones before: they rest on a base that has been replaced.
+        """
+        before = _Held(NO_STEP, ()) if supersede else self._held[fragment][0]
+        self._held[fragment] = (_Held(step, tuple(tensors)), before)
+
+    def read(self, fragment: int, step: int) -> np.ndarray:
+        """Copy (size,) of a fragment as it was after own step ``step``; see `HostCopy.read`."""
+        both = self._held[fragment]
+        for held in both:
+            if held.step == step:
+                return np.concatenate([np.asarray(tensor).reshape(-1) for tensor in held.tensors])
+        _not_published(fragment, both[0].step, step)
+
+
+def _not_published(fragment: int, held: int, step: int) -> NoReturn:
+    raise LookupError(
+        f"fragment {fragment} is published as of own step {held}, not {step}; "
+        "publish after every step and capture with the step of the last publication"
+    )

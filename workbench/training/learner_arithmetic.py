@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,58 +16,19 @@ from workbench.algorithms.fragments import Fragmentation
 from workbench.config import RunConfig
 from workbench.models.functional import Parameters
 from workbench.training.flat import flatten, tensors_of
-from workbench.training.host_copy import HostCopy
+from workbench.training.host_copy import HostCopy, HostViews
+from workbench.training.learner_values import Captured, Incoming, StepResult
 from workbench.training.program import TrainingProgram
 
 Transform = Callable[[np.ndarray], np.ndarray]
 """From the values (size,) of a fragment to those that are sent instead."""
 
 
-class StepResult(NamedTuple):
-    """What one inner step did.
-
-    Attributes
-    ----------
-    loss : float
-        Before the step, mean over its batch [nats per byte].
-    tokens : int
-        Bytes that were predicted.
-    batch, accumulation : int
-        Sequences in a micro-batch, micro-batches.
-    """
-
-    loss: float
-    tokens: int
-    batch: int
-    accumulation: int
-
-
-class Captured(NamedTuple):
-    """A contribution as it leaves the learner.
-
-    Attributes
-    ----------
-    payload : object
-        What the codec made of the fragment.
-    digest : int
-        xxh3-64 of the payload's bytes.
-    nbytes : int
-        Bytes of the payload.
-    finite : bool
-        Whether every value that was coded is finite.
-    """
-
-    payload: Any
-    digest: int
-    nbytes: int
-    finite: bool
-
-
 class LearnerArithmetic:
     """Parameters, moments, host copy and captured copies of one learner.
 
-    The training thread calls everything but `capture` and `release`, which the network thread may call at any
-    moment, in the middle of a step too.  Moments are kept across folds.
+    The training thread calls everything but `capture`, `release` and `incoming`, which the network thread may call at
+    any moment, in the middle of a step too.  Moments are kept across folds.
 
     Parameters
     ----------
@@ -89,7 +50,8 @@ class LearnerArithmetic:
         self.learner = learner
         self._program = program
         self._layouts = [fragmentation.layout(p) for p in range(config.fragments)]
-        self._host = HostCopy([layout.size for layout in self._layouts])
+        self._copies = HostCopy([layout.size for layout in self._layouts]) if jax.default_backend() != "cpu" else None
+        self._views = HostViews(config.fragments)
         self._parameters: Parameters = {}
         self._state: Any = None
         self._rate = config.inner.rate
@@ -148,7 +110,13 @@ class LearnerArithmetic:
         self._rate = rate
 
     def step(
-        self, n: int, g: int, rate_scale: float = 1.0, batch: int | None = None, accumulation: int | None = None
+        self,
+        n: int,
+        g: int,
+        rate_scale: float = 1.0,
+        batch: int | None = None,
+        accumulation: int | None = None,
+        meanwhile: Callable[[], object] | None = None,
     ) -> StepResult:
         """Make one inner step.
 
@@ -163,6 +131,8 @@ class LearnerArithmetic:
         batch, accumulation : int, optional
             Sequences in a micro-batch and micro-batches, if not those of the configuration; another shape is
             compiled when it first comes.
+        meanwhile : function, optional
+            Called when the device has begun and Python has nothing to do but to wait for it.
         """
         inner = self.config.inner
         sequences, micro = batch or inner.batch, accumulation or inner.accumulation
@@ -170,6 +140,8 @@ class LearnerArithmetic:
         rate = np.float32(self._rate * self._program.rate_factor(g) * rate_scale)
         self._parameters, self._state, loss = self._program.step(self._parameters, self._state, drawn, rate)
         self._n = n
+        if meanwhile is not None:
+            meanwhile()
         return StepResult(float(loss), micro * sequences * self.config.model.context, sequences, micro)
 
     def publish(self) -> None:
@@ -199,7 +171,7 @@ class LearnerArithmetic:
         LookupError
             Nothing published as of that step, or no base to take the difference to.
         """
-        values = self._host.read(p, n)
+        values = (self._copies or self._views).read(p, n)
         self._captured[p][n] = values
         if transform is not None:
             values = transform(values)
@@ -215,16 +187,21 @@ class LearnerArithmetic:
         """Drop the copy of fragment p that was captured after own step n, if it is kept."""
         self._captured[p].pop(n, None)
 
+    def incoming(self, p: int, theta: np.ndarray) -> Incoming:
+        """Copy the syncer's fragment p, flat float32 (size,), to where a fold needs it: while the device steps."""
+        own = np.array(theta, dtype=np.float32)
+        return Incoming(own, tensors_of(own, self._layouts[p]))
+
     def fold(
-        self, p: int, theta: np.ndarray, version: int, rule: str, alpha: float, reference_step: int | None
+        self, p: int, theta: np.ndarray | Incoming, version: int, rule: str, alpha: float, reference_step: int | None
     ) -> None:
         """Absorb the syncer's fragment, remember it as the base of p, and renew the host copy of p.
 
         Parameters
         ----------
         p : int
-        theta : array (size,), float32
-            Copied.
+        theta : array (size,), float32, or Incoming
+            Copied, unless that is done.
         version : int
             Version of p that ``theta`` is.
         rule : str
@@ -240,11 +217,14 @@ class LearnerArithmetic:
         LookupError
             No copy was captured after that step, or it has been released.
         """
-        layout = self._layouts[p]
-        now = flatten(self._parameters, layout)
-        folded = FOLDS[rule](now, theta, self._reference(p, now, reference_step), alpha)
-        self._parameters |= tensors_of(folded, layout)
-        self._bases[p] = np.array(theta, dtype=np.float32)
+        came = theta if isinstance(theta, Incoming) else self.incoming(p, theta)
+        if rule == "overwrite":  # nothing of the learner's own is left in it
+            self._parameters |= came.tensors
+        else:
+            now = flatten(self._parameters, self._layouts[p])
+            folded = FOLDS[rule](now, came.theta, self._reference(p, now, reference_step), alpha)
+            self._parameters |= tensors_of(folded, self._layouts[p])
+        self._bases[p] = came.theta
         self.base_versions[p] = version
         self.publish_fragment(p)
 
@@ -261,8 +241,12 @@ class LearnerArithmetic:
         return self._program.evaluate(self.weights())
 
     def _publish(self, p: int, *, supersede: bool) -> None:
-        flatten(self._parameters, self._layouts[p], out=self._host.begin(p))
-        self._host.commit(p, self._n, supersede=supersede)
+        layout = self._layouts[p]
+        if self._copies is None:
+            self._views.publish(p, [self._parameters[name] for name in layout.names], self._n, supersede=supersede)
+        else:
+            flatten(self._parameters, layout, out=self._copies.begin(p))
+            self._copies.commit(p, self._n, supersede=supersede)
 
     def _reference(self, p: int, now: np.ndarray, step: int | None) -> np.ndarray:
         if step is not None:
