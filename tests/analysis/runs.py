@@ -7,9 +7,9 @@ from typing import Any
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, VirtualConfig
+from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.simulate.arithmetic import Ledgered
-from workbench.simulate.faults import Fault, FaultPlan
 from workbench.simulate.world import World
 
 SECOND = 10**9

@@ -22,8 +22,8 @@ from tests.analysis.runs import (
 from workbench.analysis.bound import bound_s, gaps, grace_cap_s
 from workbench.analysis.from_records import tables
 from workbench.config import RunConfig
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import SYNCER, Kind, Record, process_of
-from workbench.simulate.faults import Fault
 
 PLAIN = RunConfig(learners=2, quorum=2, period=4, fragments=2, overlap=1, grace="none")
 

@@ -9,8 +9,8 @@ from workbench.analysis.arrays.exclusions import counts, standings
 from workbench.analysis.arrays.participation import participation
 from workbench.analysis.from_records import tables
 from workbench.analysis.reports.participation import report
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, process_of
-from workbench.simulate.faults import Fault
 
 
 def at(kind: Kind, time_s: float, learner: int, round_: int = 1, **columns: Any) -> Record:

@@ -6,8 +6,8 @@ from tests.analysis.runs import CONFIG, FAULTS, SECOND, began, ended, fault, joi
 from workbench.analysis.arrays import incidents
 from workbench.analysis.arrays.fault_effects import fault_effects
 from workbench.analysis.from_records import tables
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, process_of
-from workbench.simulate.faults import Fault
 
 
 def test_what_came_of_each_fault_by_hand() -> None:

@@ -12,8 +12,8 @@ from workbench.analysis import ACCESSORS, summary
 from workbench.analysis.from_records import tables
 from workbench.analysis.from_tape import GROUPS, sizes_of, tables_of
 from workbench.config import to_toml
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Record
-from workbench.simulate.faults import Fault
 from workbench.tape import JournalWriter, Recorder, open_tape
 
 EVERYTHING = (

@@ -7,8 +7,8 @@ from workbench.analysis import ACCESSORS, summary
 from workbench.analysis.from_records import tables
 from workbench.analysis.reports import REPORTS, ROWS
 from workbench.analysis.reports.facts import facts
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
-from workbench.simulate.faults import Fault
 
 
 def test_the_reports_say_what_the_summary_says() -> None:

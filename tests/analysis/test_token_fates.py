@@ -7,8 +7,8 @@ from tests.analysis.runs import CONFIG, FAULTS, SECOND, simulated
 from tests.tape.journals import Fleet
 from workbench.analysis.arrays.token_fates import fates_by_learner, ledger_of, merged_share, token_fates
 from workbench.analysis.from_records import tables
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
-from workbench.simulate.faults import Fault
 from workbench.tape.ledger import Ledger
 
 

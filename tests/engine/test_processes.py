@@ -6,16 +6,17 @@ import os
 import subprocess
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
 from workbench.config import ConfigError
 from workbench.engine.child import signal_name
-from workbench.engine.layout import PLAN_FILE, Plan, PlannedFault, read_plan
+from workbench.engine.layout import PLAN_FILE, Plan, read_plan, write_private
 from workbench.engine.processes import BACKOFF_FIRST_S, BACKOFF_MAX_S, Managed
-from workbench.engine.striker import check_kinds
-from workbench.engine.timers import Timers
+from workbench.engine.timers import Timers, wait_ms
 from workbench.engine.weights import load_initial, save_initial
+from workbench.protocol.faults import Fault
 
 
 def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_a_step() -> None:
@@ -54,10 +55,17 @@ def test_timers_act_in_order_of_time() -> None:
     assert Timers().wait_s(0.5) == 0.5
 
 
-def test_faults_that_do_not_act_on_processes_are_refused() -> None:
-    check_kinds(Plan([PlannedFault("kill", 0, 1, 10**9), PlannedFault("stall_syncer", 5)]))
-    with pytest.raises(ConfigError, match="'nan' does not act on real processes; allowed with --clock real: kill"):
-        check_kinds(Plan([PlannedFault("nan", 0, 1)]))
+def test_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    plan = Plan([Fault("kill", 0, 1, 10**9), Fault("loss", 5, 2, share=0.25, at_merge=7)], "mtbi=4", "text")
+    write_private(tmp_path / PLAN_FILE, msgspec.json.encode(plan))
+    assert read_plan(tmp_path) == plan
+
+
+def test_time_to_the_first_of_several_moments() -> None:
+    assert wait_ms(10, 250, -1, -1) == 250
+    assert wait_ms(5_000_000, 250, 7_000_001, -1) == 3
+    assert wait_ms(5_000_000, 250, 7_000_000, 4_000_000) == 0
+    assert wait_ms(0, 250, 10**12) == 250
 
 
 def test_plan_that_is_none_is_one_line(tmp_path: Path) -> None:

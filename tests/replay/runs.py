@@ -12,11 +12,11 @@ import xarray as xr
 from workbench.algorithms.schedule import offsets
 from workbench.config import DataConfig, InnerConfig, ModelConfig, RunConfig, to_toml
 from workbench.datasets import open_text
+from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Record
 from workbench.replay.exact import Replay
 from workbench.replay.program import read_programs
 from workbench.replay.report import ReplayReport
-from workbench.simulate.faults import Fault, FaultPlan
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
 from workbench.tape import Input, JournalWriter, Recorder, open_tape

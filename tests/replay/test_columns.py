@@ -13,10 +13,10 @@ import xarray as xr
 from tests.replay.runs import SECOND, Changes, Live, config_of, live, replayed, tape_of
 from tests.replay.tapes import Change, changed
 from workbench.config import VirtualConfig
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import FIRST_LEARNER, LEARNER_PROGRAM, SYNCER, SYNCER_PROGRAM, Kind, Record
 from workbench.replay.columns import ALWAYS_READ, COLUMNS_READ
 from workbench.replay.exact import replay
-from workbench.simulate.faults import Fault
 
 ITSELF, LATER = "itself", "later"
 

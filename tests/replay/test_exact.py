@@ -15,9 +15,9 @@ from tests.replay.tapes import changed, with_attribute
 from workbench.algorithms.digest import digest
 from workbench.cli.main import main
 from workbench.config import ConfigError
+from workbench.protocol.faults import FaultPlan
 from workbench.protocol.records import Kind
 from workbench.replay.exact import ReplayDiffers, replay
-from workbench.protocol.faults import FaultPlan
 from workbench.simulate.training_run import TrainedRun, train_virtual
 from workbench.tape import TapeError, open_tape
 from workbench.training.flat import fragmentation_of

@@ -11,8 +11,8 @@ import msgspec
 
 from tests.replay.runs import FAULTS, SECOND, config_of
 from workbench.config import to_toml
+from workbench.protocol.faults import FaultPlan
 from workbench.protocol.records import Kind, Record
-from workbench.simulate.faults import FaultPlan
 from workbench.simulate.training_run import train_virtual
 from workbench.tape import open_tape
 
@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from tests.replay.runs import FAULTS
 from workbench.config import from_toml
-from workbench.simulate.faults import FaultPlan
+from workbench.protocol.faults import FaultPlan
 from workbench.simulate.training_run import train_virtual
 train_virtual(from_toml(Path(sys.argv[1]).read_text()), sys.argv[2], FaultPlan(FAULTS))
 """

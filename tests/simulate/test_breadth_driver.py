@@ -9,11 +9,12 @@ from workbench.algorithms.schedule import offsets
 from workbench.config import VirtualConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
+from workbench.protocol.acting import TO_LEARNER, TO_SYNCER, Acting
+from workbench.protocol.faults import Fault
 from workbench.protocol.messages import BULK, CONTROL, Fragment, Refused, Update
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, learner_of
 from workbench.simulate.arithmetic import Ledgered
 from workbench.simulate.durations import SECOND
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER
 from workbench.simulate.small.node import LEARNERS, Move, Small
 from workbench.simulate.small.paths import move_text
 from workbench.simulate.small.world import SmallWorld
@@ -89,7 +90,8 @@ def in_virtual_time(listener: Listener, seed: int) -> list[Record]:
     virtual = VirtualConfig(step_s=0.06, jitter=0.3, delay_s=0.003, start_s=0.02)
     config = dataclasses.replace(SMALL.config(), virtual=virtual, seed=seed)
     world = World(config, offsets(2, 2), Ledgered(2), observer=listener)
-    world.network.delayed[1] = 1.3  # no two inputs at one instant: there the order of the event heap would decide
+    # no two inputs at one instant: there the order of the event heap would decide
+    world.network.acting.begin(Acting(1, Fault("delay", 0, 1, delay_ns=900_000)))
     world.at(int(KILLED_AT * SECOND), kill, (world, listener))
     world.at(int(BACK_AT * SECOND), world.start_learner, (1, 2))
     world.run(until_ns=int(END * SECOND))

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
+from workbench.protocol.faults import FAULT_KINDS
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate import explorer, schedules
-from workbench.simulate.faults import FAULT_KINDS
 from workbench.simulate.schedules import ROUNDS, draw
 
 pytestmark = pytest.mark.timeout(1800)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from tests.simulate.worlds import MS, config_of, finished, of_kind, world_of
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, label_of, process_of
-from workbench.simulate.faults import Fault
 from workbench.simulate.world import World
 
 L1 = process_of(1)

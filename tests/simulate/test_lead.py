@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 from tests.simulate.worlds import MS, SECOND, config_of, finished, of_kind, world_of
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, learner_of
-from workbench.simulate.faults import Fault
 from workbench.simulate.world import World
 
 

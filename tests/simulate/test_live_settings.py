@@ -8,8 +8,8 @@ import pytest
 
 from tests.simulate.worlds import MS, SECOND, config_of, finished, of_kind, world_of
 from workbench.protocol import actions as act
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, learner_of
-from workbench.simulate.faults import Fault
 from workbench.simulate.world import World
 
 AT_NS = 2 * SECOND

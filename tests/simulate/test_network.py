@@ -8,9 +8,11 @@ import pytest
 
 from tests.simulate.worlds import MS, SECOND
 from workbench.config import VirtualConfig
+from workbench.protocol.acting import TO_LEARNER, TO_SYNCER, Acting
+from workbench.protocol.faults import Fault
 from workbench.protocol.messages import BULK, CONTROL
 from workbench.simulate.durations import StepTimes
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER, Network
+from workbench.simulate.network import Network
 
 
 def network_of(loss: float = 0.0, bandwidth: float = 0.0, seed: int = 0, **virtual: Any) -> Network:
@@ -68,33 +70,44 @@ def test_a_cut_loses_one_direction_and_cuts_may_overlap() -> None:
     def arrives(direction: int) -> bool:
         return network.delivery_at(0, number, direction, CONTROL, 256) >= 0
 
-    network.cut(3, TO_SYNCER, True)
-    network.cut(3, TO_SYNCER, True)
+    for number_of_cut in (1, 2):
+        network.acting.begin(Acting(number_of_cut, Fault("cut_up", 0, 3)))
     assert not arrives(TO_SYNCER) and arrives(TO_LEARNER)
-    network.cut(3, TO_SYNCER, False)
-    assert network.is_cut(3, TO_SYNCER) and not arrives(TO_SYNCER)
-    network.cut(3, TO_SYNCER, False)
+    assert network.acting.end(3, 1) is not None
+    assert network.acting.is_cut(3, TO_SYNCER) and not arrives(TO_SYNCER)
+    assert network.acting.end(3, 2) is not None
     assert arrives(TO_SYNCER)
-    network.cut(3, TO_SYNCER, False)  # one heal too many changes nothing
-    network.cut(3, TO_SYNCER, True)
-    assert not arrives(TO_SYNCER)
+    assert network.acting.end(3, 2) is None, "one heal too many changes nothing"
+    network.acting.begin(Acting(3, Fault("cut", 0, 3)))
+    assert not arrives(TO_SYNCER) and not arrives(TO_LEARNER)
 
 
 def test_the_next_messages_are_lost_and_those_after_them_are_not() -> None:
     network = network_of()
     number = network.open(0, 1).number
-    network.lose_next[0, TO_LEARNER] = 2
+    network.acting.begin(Acting(1, Fault("lose_down", 0, 0, count=2)))
     came = [network.delivery_at(0, number, TO_LEARNER, CONTROL, 256) >= 0 for _ in range(4)]
     assert came == [False, False, True, True]
     assert network.delivery_at(0, number, TO_SYNCER, CONTROL, 256) >= 0
 
 
-def test_a_delay_factor_acts_on_one_learner() -> None:
+def test_a_delay_acts_on_one_learner_in_both_directions() -> None:
     network = network_of(delay_s=0.01)
     slow, other = (network.open(m, 1).number for m in (0, 1))
-    network.delayed[0] = 5.0
-    assert network.delivery_at(0, slow, TO_SYNCER, CONTROL, 256) == 50 * MS
-    assert network.delivery_at(0, other, TO_SYNCER, CONTROL, 256) == 10 * MS
+    network.acting.begin(Acting(1, Fault("delay", 0, 0, delay_ns=40 * MS)))
+    for direction in (TO_SYNCER, TO_LEARNER):
+        assert network.delivery_at(0, slow, direction, CONTROL, 256) == 50 * MS
+        assert network.delivery_at(0, other, direction, CONTROL, 256) == 10 * MS
+
+
+def test_a_narrow_link_holds_up_fragments_and_nothing_else() -> None:
+    network = network_of(delay_s=0.0)
+    number = network.open(0, 1).number
+    network.acting.begin(Acting(1, Fault("bandwidth", 0, 0, bytes_per_s=1e6)))
+    network.acting.begin(Acting(2, Fault("bandwidth", 0, 0, bytes_per_s=1e5)))
+    assert network.delivery_at(0, number, TO_SYNCER, BULK, 10_000) == 100 * MS
+    assert network.delivery_at(0, number, TO_SYNCER, BULK, 10_000) == 200 * MS
+    assert network.delivery_at(0, number, TO_SYNCER, CONTROL, 10_000) == 0
 
 
 def test_nothing_goes_through_a_connection_that_is_closed_or_never_was() -> None:

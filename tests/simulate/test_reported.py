@@ -13,10 +13,10 @@ from tests.simulate.worlds import MS, SECOND, config_of, contributors, finished,
 from workbench.algorithms.orders import settings_of_order
 from workbench.config import ConfigError
 from workbench.protocol.actions import Merge, StartStep
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, label_of, learner_of
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate.arithmetic import Ledgered, MergeNumbers, StepNumbers
-from workbench.simulate.faults import Fault
 from workbench.simulate.world import World
 
 FOREVER_NS = 3600 * SECOND
@@ -105,7 +105,7 @@ def test_q22_a_learner_that_drops_out_is_in_the_log_once_within_the_limit(kind: 
 def test_q25_a_frozen_train_loop_behind_a_beating_heart_is_stalled_and_left_out() -> None:
     world = world_of(config_of({"step_s": 0.5, "jitter": 0.05}, learners=3, quorum=2, **SMALL))
     world.run(until_ns=5 * SECOND)
-    world.learners[1].slow = 1e9
+    world.striker.strike(Fault("slow", 0, learner=1, factor=1e9))
     finished(world)
     stalled = of_kind(world, Kind.LEARNER_STALLED)
     assert [label_of(r.peer) for r in stalled] == ["L1"]
@@ -119,7 +119,7 @@ def test_q25_a_frozen_train_loop_behind_a_beating_heart_is_stalled_and_left_out(
 def test_q25_the_stalled_learner_is_left_out_of_k() -> None:
     world = world_of(config_of({"step_s": 0.5, "jitter": 0.0}, learners=2, quorum=2, **SMALL))
     world.run(until_ns=5 * SECOND)
-    world.learners[1].slow = 1e9
+    world.striker.strike(Fault("slow", 0, learner=1, factor=1e9))
     world.run(until_ns=30 * SECOND)
     (stalled,) = of_kind(world, Kind.LEARNER_STALLED)
     late = [r for r in of_kind(world, Kind.QUORUM_REACHED, Kind.MERGED) if r.time_ns > stalled.time_ns]

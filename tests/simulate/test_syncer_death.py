@@ -13,9 +13,9 @@ from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import outer_digest
 from workbench.config import DataConfig, InnerConfig, ModelConfig
 from workbench.datasets import open_text
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
 from workbench.protocol.syncer_state import RoundState
-from workbench.simulate.faults import Fault
 from workbench.simulate.numbers import Numbers
 from workbench.training import TrainingProgram, initial_weights
 

@@ -9,10 +9,10 @@ import pytest
 from tests.simulate.worlds import MS, SECOND, config_of, finished, of_kind, world_of
 from workbench.config import RunConfig
 from workbench.protocol.events import Received
+from workbench.protocol.faults import Fault
 from workbench.protocol.messages import Metadata
 from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.syncer_state import RoundState
-from workbench.simulate.faults import Fault
 from workbench.simulate.invariants import Watch
 from workbench.simulate.world import World
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from workbench.config import PRESETS, ConfigError, RunConfig, load
 
 if TYPE_CHECKING:
-    from workbench.simulate.faults import FaultPlan
+    from workbench.protocol.faults import FaultPlan
 
 PATH_MAX = 4000
 """Characters of a path that a file system can take, about."""
@@ -71,7 +71,9 @@ def faults_of(arguments: argparse.Namespace, config: RunConfig) -> FaultPlan:
     ConfigError
         For a scenario or a specification that cannot work.
     """
-    from workbench.simulate.faults import FaultPlan, load_faults, parse_chaos
+    from workbench.protocol.chaos import parse_chaos
+    from workbench.protocol.faults import FaultPlan
+    from workbench.protocol.scenario import load_faults
 
     plan = FaultPlan()
     if arguments.faults is not None:

@@ -22,7 +22,7 @@ from workbench.config.idle import idle_in
 if TYPE_CHECKING:
     import xarray as xr
 
-    from workbench.simulate.faults import FaultPlan
+    from workbench.protocol.faults import FaultPlan
     from workbench.simulate.training_run import Progress, TrainedRun
 
 
@@ -47,16 +47,18 @@ def run(arguments: argparse.Namespace) -> int:
     for note in (*faults.notes, *(idle_in(config, "virtual") if arguments.clock == "virtual" else ())):
         print(f"workbench: {note}", file=sys.stderr)
     code, more = (_real if arguments.clock == "real" else _virtual)(config, out, faults)
-    if not more:
-        return code
+    return tell(out, code, more, arguments.json) if more else code
 
+
+def tell(out: Path, code: int, more: dict[str, Any], as_json: bool) -> int:
+    """Print the summary of a run that is over; return its exit code, or 1 if the token ledger does not balance."""
     from workbench.analysis.summary import summary
     from workbench.cli import output
     from workbench.tape import open_tape
 
     tape = open_tape(out)
     found = {**summary(tape), **more, "tape": str(out)}
-    if arguments.json:
+    if as_json:
         output.print_json(found)
     else:
         show(tape, found)

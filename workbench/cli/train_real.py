@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,21 @@ from workbench.cli import live
 from workbench.config import RunConfig
 
 if TYPE_CHECKING:
-    from workbench.simulate.faults import FaultPlan
+    from workbench.engine.launch import Run
+    from workbench.protocol.faults import FaultPlan
 
 WRONG, INTERRUPTED = 2, 130
 
 
 def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
-    """Train with real processes; Ctrl-C stops the run in order.
+    """Train with real processes; returns as `see_through`."""
+    from workbench.engine.launch import launch
+
+    return see_through(launch(config, out, detach=True, faults=faults))
+
+
+def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int, dict[str, Any]]:
+    """Watch a run to its end, after ``first``; Ctrl-C stops it in order.
 
     Returns
     -------
@@ -27,14 +36,13 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     more : dict
         What the tape does not say of it (``digest`` of the weights, ``wall_s``), empty if there is no tape.
     """
-    from workbench.engine.launch import launch
     from workbench.engine.weights import newest_digest
 
     began = time.monotonic()
-    run = launch(config, out, detach=True, faults=faults)
     print(f"{run.path}: `workbench stop {run.path}` ends it", file=sys.stderr, flush=True)
     interrupted = False
     try:
+        first()
         live.watch(run)
     except KeyboardInterrupt:
         interrupted = True
@@ -46,7 +54,7 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     if interrupted:
         code = INTERRUPTED
     if code == WRONG and not run.folder.journal.exists():
-        shutil.rmtree(out)  # a request that cannot work leaves nothing; the line above says why
+        shutil.rmtree(run.path)  # a request that cannot work leaves nothing; the line above says why
     if code == WRONG or not run.folder.tape.exists():
         return code, {}
     return code, {"digest": f"{newest_digest(run.path):016x}", "wall_s": time.monotonic() - began}

@@ -12,9 +12,11 @@ from typing import Any
 from workbench.config import RunConfig
 from workbench.engine.ending import LOST, WRONG, Ending
 from workbench.engine.evaluations import Evaluations
+from workbench.engine.launchers import ByHand, Launcher, Local
 from workbench.engine.layout import Plan
 from workbench.engine.links import Link
-from workbench.engine.placing import environment_of, fingerprint_there, place_of
+from workbench.engine.listening import read_listening
+from workbench.engine.placing import fingerprint_there, place_of
 from workbench.engine.processes import FAILED_STARTS_MAX, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.striker import Striker
@@ -42,6 +44,10 @@ class Fleet:
     ----------
     over : bool
         Nothing is left to be supervised.
+    launcher : Launcher
+        Where learners come from.
+    address : str
+        Where the syncer listens for learners that are started by hand, empty before it does, and if none are.
     """
 
     def __init__(
@@ -67,6 +73,9 @@ class Fleet:
         self.recorder = Managed("recorder", "recorder")
         self.evaluator = Managed("evaluator", "evaluator", EVALUATOR)
         self.learners = [Managed("learner", label_of(process_of(m)), process_of(m), m) for m in range(config.learners)]
+        self.listening = read_listening(folder.path)
+        self.address = ""
+        self.launcher: Launcher = Local(self) if self.listening is None else ByHand(self)
         self.reports = Reports(self)
         self.evaluations = Evaluations(self)
         self.striker = Striker(self, plan)
@@ -85,14 +94,21 @@ class Fleet:
         self.start(self.preparer)
 
     def start(self, managed: Managed) -> None:
-        """Start a process, unless the run is ending."""
+        """Have a process started, learners by whatever starts them."""
+        if managed.learner >= 0:
+            self.launcher.start(managed)
+        else:
+            self.spawn(managed)
+
+    def spawn(self, managed: Managed) -> None:
+        """Start a process of this machine, unless the run is ending."""
         if managed.alive or managed.state == "starting" or (self.ending.finished and managed is not self.recorder):
             return
         managed.number += 1
         managed.restart_at = -1.0
         managed.stops = 0
         managed.ready = False
-        environment = environment_of(self.config, managed.role)
+        environment = self.launcher.environment(managed.role)
         cores = place_of(self.config, managed.learner)
         link = self.nursery.start(managed, self._arguments(managed), environment, cores)
         self.watch(link, "process", managed)
@@ -103,17 +119,18 @@ class Fleet:
             "runtime": str(self.runtime),
             "run_id": self.run_id,
             "address": str(self.runtime),
+            "listen": self.address or (self.listening.address if self.listening is not None else ""),
             "learner": managed.learner,
             "number": managed.number,
             "origin_ns": self.origin_ns,
+            "acting": self.striker.lasting.known_to(managed),
         }
 
     def _prepared(self, fingerprint: dict[str, str]) -> None:
         self.run_id = read_header(self.folder.journal)["run_id"]
         self.identity["fingerprint"] = fingerprint
         self.start(self.syncer)
-        for learner in self.learners:
-            self.start(learner)
+        self.striker.start_learners()
         if self.config.eval_every:
             self.start(self.evaluator)
         self.start(self.recorder)
@@ -130,6 +147,9 @@ class Fleet:
                 self._ended(whose, message["how"])
             return
         if managed is None or managed.link is not link:
+            return
+        if "used_up" in message:
+            self.striker.lasting.used_up(message["used_up"])
             return
         if "failed" in message or "refused" in message:
             managed.line = str(message.get("failed") or message.get("refused"))
@@ -149,7 +169,7 @@ class Fleet:
         managed.ready = True
         if self.away:
             self._go((managed,))
-        elif all(learner.ready or learner.state == "failed" for learner in self.learners):
+        elif all(learner.ready or learner.state == "failed" or not learner.number for learner in self.learners):
             self._go(self.learners)
         elif not self.waiting_for_others:
             self.waiting_for_others = True
@@ -164,12 +184,17 @@ class Fleet:
     def _syncer_said(self, message: dict[str, Any]) -> None:
         if "status" in message:
             self._status(message["status"])
+        elif "progress" in message:
+            self.striker.progress(*message["progress"])
         elif "known" in message:
             self.reports.known(message["known"], message["seq"])
         elif "up" in message:
+            self.address = message["up"]
             self.syncer.got_somewhere()
             self.reports.again()
             self.evaluations.again()
+            if self.striker.waiting:
+                self.tell_syncer({"tell_progress": True})
             if self.ending.stopping:
                 self.tell_syncer({"stop": self.ending.stopping})
         elif "evaluate" in message:
@@ -192,10 +217,9 @@ class Fleet:
         self.status = status
         if status["began"]:
             self.striker.begin()
+        self.striker.progress(status["merges"], status["round"])
         for key, seen in status["learners"].items():
-            learner = self.learners[int(key)]
-            if seen["stepped"] == learner.number and learner.alive:
-                learner.got_somewhere()
+            self.launcher.seen(self.learners[int(key)], seen)
 
     # ends
 
@@ -255,7 +279,7 @@ class Fleet:
             self.syncer.state = "ended"
             return
         if self.syncer.line:
-            self.ending.lose(LOST, self.syncer.line)
+            self.ending.lose(WRONG if how == "exit 2" and self.syncer.number == 1 else LOST, self.syncer.line)
         elif self.ending.finished:
             self.syncer.state = "ended"
         else:

@@ -6,19 +6,20 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from workbench.config import ConfigError, RunConfig, to_toml
 from workbench.config.idle import idle_in
 from workbench.engine import control
-from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, PlannedFault, write_private
+from workbench.engine.injecting import Injecting
+from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, write_private
+from workbench.engine.listening import Listening, save_listening
 from workbench.engine.placing import check_cores
-from workbench.engine.striker import check_kinds
+from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
 RUNS = Path("runs")
@@ -36,47 +37,12 @@ class RunEnded(RuntimeError):
         self.code = code
 
 
-class FaultLike(Protocol):
-    """A fault of a plan."""
-
-    @property
-    def kind(self) -> str:
-        """What happens."""
-
-    @property
-    def at_ns(self) -> int:
-        """When [ns]."""
-
-    @property
-    def learner(self) -> int:
-        """To whom, -1 for the syncer."""
-
-    @property
-    def for_ns(self) -> int:
-        """For how long [ns]."""
-
-
-class FaultPlanLike(Protocol):
-    """Faults with the texts that they come from, such as `workbench.protocol.faults.FaultPlan`."""
-
-    @property
-    def faults(self) -> Iterable[FaultLike]:
-        """In order of time."""
-
-    @property
-    def chaos(self) -> str:
-        """The storm that they were drawn from."""
-
-    @property
-    def scenario(self) -> str:
-        """The file that they were read from."""
-
-
 def launch(
     config: RunConfig,
     out: str | Path | None = None,
     detach: bool = False,
-    faults: FaultPlanLike | None = None,
+    faults: FaultPlan = NO_FAULTS,
+    listening: Listening | None = None,
 ) -> Run:
     """Train by Decoupled DiLoCo (arXiv 2604.21428) with real processes.
 
@@ -89,8 +55,10 @@ def launch(
         Folder of the run; by default a new one under ``runs``.
     detach : bool
         Let the run go on when this process ends; else it ends within seconds, its tape closed.
-    faults : fault plan, optional
-        Kills and stalls, counted from the start of rounds.
+    faults : FaultPlan, optional
+        Times count from the start of rounds.
+    listening : Listening, optional
+        Start no learners: they come by hand, to this address.
 
     Returns
     -------
@@ -100,7 +68,7 @@ def launch(
     Raises
     ------
     ConfigError
-        The folder holds something, a fault cannot act on real processes, or a core cannot be used here.
+        The folder holds something, or a core cannot be used here.
 
     Examples
     --------
@@ -109,12 +77,13 @@ def launch(
     ...     run.kill(2)
     ...     run.wait()
     """
-    plan = _plan_of(faults)
-    check_kinds(plan)
     check_cores(config)
     _tell(idle_in(config, "real"))
+    plan = Plan(list(faults.faults), faults.chaos, faults.scenario)
     folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
+    if listening is not None:
+        save_listening(folder.path, listening)
     return Run(folder, _start_supervisor(folder, detach))
 
 
@@ -142,13 +111,6 @@ def _folder(config: RunConfig) -> Path:
     return next(path for n in range(1, 10**9) if not (path := RUNS / f"{stem}-{n}").exists())
 
 
-def _plan_of(faults: FaultPlanLike | None) -> Plan:
-    if faults is None:
-        return Plan()
-    planned = [PlannedFault(f.kind, f.at_ns, f.learner, f.for_ns) for f in faults.faults]
-    return Plan(planned, faults.chaos, faults.scenario)
-
-
 def _start_supervisor(folder: RunFolder, detach: bool) -> subprocess.Popen[bytes]:
     """A process of its own session; it finds this very package wherever it lies."""
     package_root = str(Path(__file__).resolve().parents[2])
@@ -170,7 +132,7 @@ def _start_supervisor(folder: RunFolder, detach: bool) -> subprocess.Popen[bytes
         os.close(log)
 
 
-class Run:
+class Run(Injecting):
     """A run of real processes.
 
     Attributes
@@ -217,19 +179,7 @@ class Run:
         except (OSError, msgspec.DecodeError, KeyError):
             return 3, f"the supervisor of {self.path} is gone without a word; see {self.folder.logs}"
 
-    # acting
-
-    def kill(self, target: int | str, down_s: float | None = None) -> None:
-        """SIGKILL of a learner (or ``"syncer"``); another process starts after ``down_s`` (0.5 s; never, if 0)."""
-        self._ask({"verb": "kill", "target": target, "down_s": down_s})
-
-    def stall(self, target: int | str, for_s: float = 3.0) -> None:
-        """SIGSTOP of a learner (or ``"syncer"``) for some seconds."""
-        self._ask({"verb": "stall", "target": target, "for_s": for_s})
-
-    def revive(self, target: int) -> None:
-        """Start a learner again that has failed for good, or was killed for good."""
-        self._ask({"verb": "revive", "target": target})
+    # acting: faults are in `Injecting`
 
     def set(self, changes: dict[str, Any] | None = None, /, **values: Any) -> int:
         """Change live settings; returns the revision that holds them.

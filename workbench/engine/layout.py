@@ -8,18 +8,10 @@ from pathlib import Path
 import msgspec
 
 from workbench.config import ConfigError, RunConfig, from_toml
+from workbench.protocol.faults import Fault
 
 CONTROL_FILE = "control.json"
 PLAN_FILE = "plan.json"
-
-
-class PlannedFault(msgspec.Struct, frozen=True):
-    """A fault of a scenario: strikes ``at_ns`` after the start of rounds; ``learner`` -1 is the syncer."""
-
-    kind: str
-    at_ns: int
-    learner: int = -1
-    for_ns: int = 0
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -27,12 +19,13 @@ class Plan(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    faults : list of PlannedFault
+    faults : list of Fault
+        They strike so long after the start of rounds as they say.
     chaos, scenario : str
         The texts that they come from.
     """
 
-    faults: list[PlannedFault] = []
+    faults: list[Fault] = []
     chaos: str = ""
     scenario: str = ""
 

@@ -15,11 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from workbench.engine.link_faults import LinkFilter
+from workbench.engine.slowing import stretch
+from workbench.engine.timers import wait_ms
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
+from workbench.protocol.acting import TO_LEARNER
 from workbench.protocol.learner import LearnerMachine
 from workbench.protocol.messages import Fragment, Update
 from workbench.training.learner_arithmetic import LearnerArithmetic
+from workbench.training.learner_values import Incoming
 
 OWN_HANDLES = 1 << 48
 """Handles of outgoing copies begin here, those of what came in lie below."""
@@ -33,6 +38,8 @@ class Outgoing:
         self.messages: deque[tuple[int, int, Any, np.ndarray | None]] = deque()
         self.released: deque[int] = deque()
         self.connect = False
+        self.untold = False
+        """The training thread has left something here and not yet woken the network thread."""
 
 
 class LearnerDriver:
@@ -50,6 +57,8 @@ class LearnerDriver:
 
     Attributes
     ----------
+    links : LinkFilter
+        What faults of the link do to what comes in.
     left : str
         Why the machine has left, empty before.
     """
@@ -57,10 +66,11 @@ class LearnerDriver:
     def __init__(self, machine: LearnerMachine, wire: Any, arithmetic: LearnerArithmetic, origin_ns: int) -> None:
         self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
         self.left = ""
+        self.links = LinkFilter(TO_LEARNER, wire, machine.state.learner)
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[act.Adopt | act.StartStep | None] = queue.SimpleQueue()
         self._out = Outgoing()
-        self._updates: dict[int, np.ndarray] = {}
+        self._updates: dict[int, Incoming] = {}
         self._copies: dict[int, np.ndarray] = {}
         self._next_copy = OWN_HANDLES
         self._error: BaseException | None = None
@@ -81,12 +91,13 @@ class LearnerDriver:
 
     def turn(self) -> None:
         """Wait until something comes or is due; send what waits."""
-        messages = self.wire.poll(self._timeout_ms())
+        came = self.wire.poll(wait_ms(self.now(), POLL_MAX_MS, self.machine.wake_at, self.links.next_at))
         for connection in self.wire.opened():
             self.give(ev.Connected(connection))
-        for connection, message in messages:
+        for connection, message in self.links.passing(self.now(), came):
             if isinstance(message, Update):
-                self._updates[message.handle] = self.wire.payload(message.handle)
+                theta = self.wire.payload(message.handle).view(np.float32)
+                self._updates[message.handle] = self.arithmetic.incoming(message.fragment, theta)
             self.give(ev.Received(connection, message))
         for connection in self.wire.closed():
             self.give(ev.Disconnected(connection))
@@ -96,16 +107,11 @@ class LearnerDriver:
         if self._error is not None:
             raise self._error
 
-    def _timeout_ms(self) -> int:
-        wake = self.machine.wake_at
-        if wake < 0:
-            return POLL_MAX_MS
-        return max(0, min(POLL_MAX_MS, -((self.now() - wake) // 1_000_000)))
-
     def _flush(self) -> None:
         if self._out.connect:
             self._out.connect = False
-            self.wire.connect()
+            if not self.links.is_cut():  # over a link that is cut nothing is reached: the machine asks again
+                self.wire.connect()
         while self._out.messages:
             self.wire.send(*self._out.messages.popleft())
         while self._out.released:
@@ -155,7 +161,7 @@ class LearnerDriver:
         payload = self._copies.pop(message.handle) if isinstance(message, Fragment) else None
         self._out.messages.append((action.connection, action.channel, message, payload))
         if threading.current_thread() is self._trainer:
-            self.wire.wake()
+            self._out.untold = True
 
     def _capture(self, order: act.Capture) -> ev.Captured:
         made = self.arithmetic.capture(order.fragment, order.step, order.codec)
@@ -164,9 +170,8 @@ class LearnerDriver:
         return ev.Captured(order.round, order.fragment, made.digest, made.nbytes, self._next_copy)
 
     def _fold(self, order: act.Fold) -> None:
-        theta = self._updates[order.handle].view(np.float32)
         reference = order.reference if order.reference >= 0 else None
-        self.arithmetic.fold(order.fragment, theta, order.version, order.rule, order.alpha, reference)
+        self.arithmetic.fold(order.fragment, self._updates[order.handle], order.version, order.rule, order.alpha, reference)
 
     def _release(self, handle: int) -> None:
         if handle >= OWN_HANDLES:
@@ -179,7 +184,7 @@ class LearnerDriver:
 
     def _train(self) -> None:
         try:
-            while (job := self._jobs.get()) is not None:
+            while (job := self._next_job()) is not None:
                 if isinstance(job, act.Adopt):
                     self.give(ev.Adopted(self.arithmetic.digest()))
                 else:
@@ -188,7 +193,23 @@ class LearnerDriver:
             self._error = error
             self.wire.wake()
 
+    def _next_job(self) -> act.Adopt | act.StartStep | None:
+        try:
+            return self._jobs.get_nowait()
+        except queue.Empty:
+            self._tell()
+            return self._jobs.get()
+
+    def _tell(self) -> None:
+        """Have the network thread send what is new: while the device steps, since both need Python's lock."""
+        if self._out.untold:
+            self._out.untold = False
+            self.wire.wake()
+
     def _step(self, order: act.StartStep) -> None:
         start = self.now()
-        done = self.arithmetic.step(order.step, order.global_step, order.rate_scale, order.batch, order.accumulation)
-        self.give(ev.StepEnded(done.loss, done.tokens, done.batch, done.accumulation, start))
+        done = self.arithmetic.step(
+            order.step, order.global_step, order.rate_scale, order.batch, order.accumulation, self._tell
+        )
+        injected_ns = stretch(start + self.origin_ns, self.links.slow_factor, lambda: bool(self.machine.state.ending))
+        self.give(ev.StepEnded(done.loss, done.tokens, done.batch, done.accumulation, start, injected_ns))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig
-from workbench.datasets import open_text
+from workbench.datasets import Text, open_text
 from workbench.engine.compiling import cache_folder, compiling
 from workbench.engine.layout import read_config
 from workbench.engine.learner_driver import LearnerDriver
@@ -25,6 +26,8 @@ from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
 
 WAITS_EVERY_S = 5.0
+EXIT_CODE = 1
+"""Of a process that a fault tells to end itself."""
 
 
 def main(link: Link, arguments: dict[str, Any]) -> int:
@@ -37,6 +40,20 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
         return 2
 
 
+def compiled_arithmetic(config: RunConfig, learner: int, text: Text | None = None) -> LearnerArithmetic:
+    """The arithmetic of a learner, without weights, its step compiled: who joins can step.
+
+    Raises
+    ------
+    ConfigError
+        The text (by default that of the configuration) is not there, or not enough.
+    """
+    program = TrainingProgram(config, open_text(config.data) if text is None else text)
+    with compiling(cache_folder(), (config.model, config.inner)):
+        program.warm_up()
+    return LearnerArithmetic(config, learner, program, program.fragmentation)
+
+
 class LearnerProcess:
     """One life of a learner.
 
@@ -46,7 +63,7 @@ class LearnerProcess:
         To whoever started it.
     arguments : dict
         ``run`` (folder of the run), ``run_id``, ``address`` of the syncer, ``learner``, ``number`` of the process,
-        ``origin_ns``.
+        ``origin_ns``, ``acting`` (faults that act on it).
     """
 
     def __init__(self, link: Link, arguments: dict[str, Any]) -> None:
@@ -60,19 +77,13 @@ class LearnerProcess:
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
         number: int = arguments["number"]
         machine = LearnerMachine(new_state(self.learner, number, fixed, learner_settings_of(self.config)))
-        arithmetic = self._make()
+        arithmetic = compiled_arithmetic(self.config, self.learner)
+        arithmetic.load(load_initial(self.run_folder, fragmentation_of(self.config).sizes))
         sizes = list(fragmentation_of(self.config).sizes)
         wire = LearnerWire(arguments["run_id"], sizes, self.learner, number, self.address)
         self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"])
-
-    def _make(self) -> LearnerArithmetic:
-        """The arithmetic with the first weights, its step compiled: who joins can step."""
-        program = TrainingProgram(self.config, open_text(self.config.data))
-        with compiling(cache_folder(), (self.config.model, self.config.inner)):
-            program.warm_up()
-        arithmetic = LearnerArithmetic(self.config, self.learner, program, program.fragmentation)
-        arithmetic.load(load_initial(self.run_folder, program.fragmentation.sizes))
-        return arithmetic
+        for table in arguments["acting"]:
+            self.driver.links.take(table)
 
     def run(self) -> int:
         """Turn until the machine leaves."""
@@ -80,8 +91,10 @@ class LearnerProcess:
         self._await_the_others()
         began = said = time.monotonic()
         driver.begin()
+        self._watch()
         while not driver.left:
             driver.turn()
+            self._serve()
             now = time.monotonic()
             if state.incarnation:
                 continue
@@ -100,6 +113,30 @@ class LearnerProcess:
             message = self.link.receive(3600.0)
             if message is not None and "go" in message:
                 return
+            if message is not None:
+                self._do(message)
+
+    def _watch(self) -> None:
+        """Have a turn end when the supervisor says something."""
+        fd = self.link.fileno()
+        if not self.link.closed:
+            self.driver.wire.watch(fd)
+            self.link.on_close = partial(self.driver.wire.unwatch, fd)
+
+    def _serve(self) -> None:
+        """What the supervisor tells, and what it is told."""
+        for message in self.link.read():
+            self._do(message)
+        for number in self.driver.links.used_up():
+            self.link.send({"used_up": number})
+
+    def _do(self, message: dict[str, Any]) -> None:
+        if "acting" in message:
+            self.driver.links.take(message["acting"])
+        elif "exit" in message:
+            print(f"{self.label} ends itself: fault {message['exit']} tells it to", flush=True)
+            self.driver.wire.close(0)
+            raise SystemExit(EXIT_CODE)
 
     def _give_up(self, why: str) -> int:
         line = (

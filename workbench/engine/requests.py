@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.engine.layout import PlannedFault
+from workbench.config import ConfigError
 from workbench.engine.links import Link
 from workbench.engine.processes import BACKOFF_FIRST_S, Managed
+from workbench.protocol.faults import Fault
+from workbench.protocol.scenario import fault_of
 
 if TYPE_CHECKING:
     from workbench.engine.fleet import Fleet
@@ -52,10 +54,27 @@ class Requests:
     def _strike(self, kind: str, request: dict[str, Any], for_s: float) -> dict[str, Any]:
         target = self._target(request)
         name = kind if target.learner >= 0 else f"{kind}_syncer"
-        effect = self.fleet.striker.strike(PlannedFault(name, 0, target.learner, int(for_s * 1e9)))
-        if not effect:
-            raise Refused(f"{target.label} is {target.state}: there is no process to {kind}")
-        return {"done": kind, "target": target.label}
+        return self._struck(Fault(name, 0, target.learner, int(for_s * 1e9)))
+
+    def _fault(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        try:
+            return self._struck(fault_of(request.get("fault"), "fault", len(self.fleet.learners), now=True))
+        except ConfigError as error:
+            raise Refused(str(error)) from error
+
+    def _struck(self, fault: Fault) -> dict[str, Any]:
+        target = self.fleet.learners[fault.learner] if fault.learner >= 0 else self.fleet.syncer
+        if fault.kind == "late":
+            raise Refused("late is for scenarios: a learner that has started cannot start late any more")
+        if not self.fleet.striker.strike(fault):
+            raise Refused(f"{target.label} is {target.state}: there is no process for a {fault.kind}")
+        return {"done": fault.kind, "target": target.label, "fault": self.fleet.striker.struck}
+
+    def _heal(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        target = self._target(request)
+        if target.learner < 0:
+            raise Refused("target = 'syncer'; allowed: a learner, whose link and whose steps are healed")
+        return {"done": "heal", "target": target.label, "healed": self.fleet.striker.lasting.heal(target.learner)}
 
     def _target(self, request: dict[str, Any]) -> Managed:
         target = request.get("target")
@@ -64,7 +83,11 @@ class Requests:
         last = len(self.fleet.learners) - 1
         if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target <= last:
             raise Refused(f"target = {target!r}; allowed: a learner 0 to {last}, or syncer")
-        return self.fleet.learners[target]
+        learner = self.fleet.learners[target]
+        out_of_reach = self.fleet.launcher.why_not(learner)
+        if out_of_reach:
+            raise Refused(out_of_reach)
+        return learner
 
     def _revive(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         target = self._target(request)
@@ -95,6 +118,8 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
     "status": Requests._status,
     "kill": Requests._kill,
     "stall": Requests._stall,
+    "fault": Requests._fault,
+    "heal": Requests._heal,
     "set": Requests._set,
     "revive": Requests._revive,
     "stop": Requests._stop,
@@ -149,6 +174,7 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
         "rounds": fleet.config.rounds,
         "phase": _phase(fleet),
         "run": str(fleet.folder.path),
+        "address": fleet.address,
         "elapsed_s": fleet.now() / 1e9,
         "val_loss": fleet.evaluations.last.get("loss"),
         "syncer": {"state": fleet.syncer.state, "pid": fleet.syncer.pid, "number": fleet.syncer.number},

@@ -1,84 +1,139 @@
-"""Faults at work on real processes: SIGKILL, SIGSTOP, and the restart that follows."""
+"""Faults at work on real processes: when each strikes, and what it does."""
 
 from __future__ import annotations
 
 import signal
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.config import ConfigError
-from workbench.engine.layout import Plan, PlannedFault
+from workbench.engine.lasting import Lasting
+from workbench.engine.layout import Plan
 from workbench.engine.processes import Managed
+from workbench.protocol.acting import Acting, seeded
+from workbench.protocol.faults import LASTING_KINDS, Fault, ended, injected
 from workbench.protocol.records import Kind
 
 if TYPE_CHECKING:
     from workbench.engine.fleet import Fleet
 
-KINDS = ("kill", "stall", "kill_syncer", "stall_syncer")
-FOREVER_NS = 2**62
 NOT_AGAIN = -2.0
 """`Managed.restart_at` of a process that stays dead."""
 
 
-def check_kinds(plan: Plan) -> None:
-    """Raise `ConfigError` for a fault that does not act on real processes."""
-    for fault in plan.faults:
-        if fault.kind not in KINDS:
-            raise ConfigError(
-                f"fault {fault.kind!r} does not act on real processes; allowed with --clock real: {', '.join(KINDS)} "
-                "(all kinds act in virtual time)"
-            )
-
-
 class Striker:
-    """Lets the faults of a plan act, counted from the start of rounds, and those that are asked for at once."""
+    """Lets the faults of a plan act, counted from the start of rounds, and those that are asked for at once.
+
+    Attributes
+    ----------
+    lasting : Lasting
+        What acts now.
+    waiting : list of Fault
+        Faults that wait for a round or for a merge.
+    late : dict of int to Fault
+        Learners that start later than the others.
+    """
 
     def __init__(self, fleet: Fleet, plan: Plan) -> None:
-        check_kinds(plan)
-        self.fleet, self.plan = fleet, plan
+        self.fleet = fleet
+        self.lasting = Lasting(fleet)
+        self.timed = [f for f in plan.faults if f.kind != "late" and f.at_round < 0 and f.at_merge < 0]
+        self.waiting = [f for f in plan.faults if f.at_round >= 0 or f.at_merge >= 0]
+        self.late = {f.learner: f for f in plan.faults if f.kind == "late"}
         self.began = False
+        self.struck = 0
+
+    def start_learners(self) -> None:
+        """Start all learners but those that are to come late."""
+        for learner in self.fleet.learners:
+            late = self.late.get(learner.learner)
+            if late is None:
+                self.fleet.start(learner)
+            else:
+                self.strike(late)
 
     def begin(self) -> None:
         """Rounds have begun: faults count from now."""
         if not self.began:
             self.began = True
-            for fault in self.plan.faults:
+            for fault in self.timed:
                 self.fleet.timers.after(fault.at_ns / 1e9, self.strike, fault)
 
-    def strike(self, fault: PlannedFault) -> bool:
+    def progress(self, merges: int, round_: int) -> None:
+        """So many merges are done, and the round of this global step was the last to be opened."""
+        for fault in list(self.waiting):
+            come = round_ >= fault.at_round if fault.at_round >= 0 else merges >= fault.at_merge
+            if come:
+                self.waiting.remove(fault)
+                self.strike(fault)
+
+    def strike(self, fault: Fault) -> bool:
         """Let a fault act now; on a target that is gone it is recorded as without effect."""
         fleet = self.fleet
+        self.struck += 1
+        acting = Acting(self.struck, replace(fault, seed=seeded(fault, self.struck, fleet.config.seed)))
         target = fleet.syncer if fault.learner < 0 else fleet.learners[fault.learner]
-        act = self._kill if fault.kind.startswith("kill") else self._stall
-        effect = not fleet.ending.finished and target.alive and act(target, fault.for_ns)
-        if not effect:
-            until = fleet.now()
-        elif fault.for_ns:
-            until = fleet.now() + fault.for_ns
-        else:
-            until = FOREVER_NS if fault.kind.startswith("kill") else fleet.now()
-        fleet.reports.supervisor(
-            Kind.FAULT_INJECTED,
-            peer=target.process,
-            reason=fault.kind,
-            value=fault.for_ns / 1e9,
-            detail={"until_ns": until, "factor": 1.0, "count": 1, "effect": int(effect)},
-        )
+        effect = not fleet.ending.finished and self._act(target, acting)
+        fleet.reports.supervisor(Kind.FAULT_INJECTED, **injected(fault, acting.number, fleet.now(), effect))
+        if fault.every_ns and fault.times != 1 and not fleet.ending.finished:
+            later = replace(fault, times=max(0, fault.times - 1))
+            fleet.timers.after(fault.every_ns / 1e9, self.strike, later)
         return effect
 
-    def _kill(self, target: Managed, for_ns: int) -> bool:
-        target.restart_at = time.monotonic() + for_ns / 1e9 if for_ns else NOT_AGAIN
-        target.got_somewhere()
+    def _act(self, target: Managed, acting: Acting) -> bool:
+        kind = acting.fault.kind
+        if kind in LASTING_KINDS:
+            return self._last(target, acting)
+        if kind == "late":
+            self.fleet.timers.after(acting.fault.for_ns / 1e9, self.fleet.start, target)
+            return True
+        act = _ACTS.get(kind)
+        return act is not None and target.alive and act(self, target, acting)
+
+    def _last(self, target: Managed, acting: Acting) -> bool:
+        """A link is there while its learner may come back; a slow-down needs a process."""
+        if target.state in ("ended", "failed") or (acting.fault.kind == "slow" and not target.alive):
+            return False
+        self.lasting.begin(acting)
+        return True
+
+    def _kill(self, target: Managed, acting: Acting) -> bool:
+        self._expect_end(target, acting.fault)
         return self.fleet.nursery.signal(target, signal.SIGKILL)
 
-    def _stall(self, target: Managed, for_ns: int) -> bool:
+    def _exit(self, target: Managed, acting: Acting) -> bool:
+        if target.link is None or not target.link.send({"exit": acting.number}):
+            return False
+        self._expect_end(target, acting.fault)
+        return True
+
+    @staticmethod
+    def _expect_end(target: Managed, fault: Fault) -> None:
+        """The end that comes now is no failure of the process; when the next is to start."""
+        target.restart_at = time.monotonic() + fault.for_ns / 1e9 if fault.for_ns else NOT_AGAIN
+        target.got_somewhere()
+
+    def _stall(self, target: Managed, acting: Acting) -> bool:
         target.stops += 1
-        self.fleet.timers.after(for_ns / 1e9, self._resume, target, target.number)
+        arguments = (target, target.number, acting, self.fleet.now())
+        self.fleet.timers.after(acting.fault.for_ns / 1e9, self._resume, *arguments)
         return self.fleet.nursery.signal(target, signal.SIGSTOP)
 
-    def _resume(self, target: Managed, number: int) -> None:
-        if target.number != number:
+    def _resume(self, target: Managed, number: int, acting: Acting, began: int) -> None:
+        if target.number != number or not target.alive:
             return
         target.stops = max(0, target.stops - 1)
+        now = self.fleet.now()
+        self.fleet.reports.supervisor(Kind.FAULT_ENDED, **ended(acting.fault, acting.number, began, now, "over"))
         if not target.stops:
             self.fleet.nursery.signal(target, signal.SIGCONT)
+
+
+_ACTS: dict[str, Callable[[Striker, Managed, Acting], bool]] = {
+    "kill": Striker._kill,
+    "kill_syncer": Striker._kill,
+    "exit": Striker._exit,
+    "stall": Striker._stall,
+    "stall_syncer": Striker._stall,
+}

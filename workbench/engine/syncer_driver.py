@@ -12,10 +12,13 @@ import msgspec
 from workbench.algorithms import orders
 from workbench.algorithms.digest import digest
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
+from workbench.engine.link_faults import LinkFilter
 from workbench.engine.merge_worker import MergeWorker
 from workbench.engine.syncer_status import StatusBook
+from workbench.engine.timers import wait_ms
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
+from workbench.protocol.acting import TO_SYNCER
 from workbench.protocol.messages import Fragment, Update
 from workbench.protocol.records import SYNCER, Record
 from workbench.protocol.syncer import SyncerMachine
@@ -50,6 +53,8 @@ class SyncerDriver:
 
     Attributes
     ----------
+    links : LinkFilter
+        What faults of links do to what comes in.
     finished : str
         Why the run is over, empty while it goes on.
     committed : list of (fragment, version)
@@ -69,6 +74,7 @@ class SyncerDriver:
     ) -> None:
         self.machine, self.wire, self.arithmetic, self.journal, self.book = machine, wire, arithmetic, journal, book
         self.origin_ns, self.no_room = origin_ns, no_room
+        self.links = LinkFilter(TO_SYNCER, wire)
         self.worker = MergeWorker(arithmetic, seed, wire.wake)
         self.arrived: dict[int, orders.Arrived] = {}
         self.events: deque[Any] = deque()
@@ -87,7 +93,8 @@ class SyncerDriver:
 
     def turn(self) -> None:
         """Wait until something happens or is due, and let it happen."""
-        for connection, message in self.wire.poll(self._timeout_ms()):
+        came = self.wire.poll(wait_ms(self.now(), POLL_MAX_MS, self.machine.wake_at, self.links.next_at))
+        for connection, message in self.links.passing(self.now(), came):
             self.give(self._received(connection, message))
         for connection in self.wire.closed():
             self.give(ev.Disconnected(connection))
@@ -98,12 +105,6 @@ class SyncerDriver:
         wake = self.machine.wake_at
         if 0 <= wake <= self.now():
             self.give(ev.Woken())
-
-    def _timeout_ms(self) -> int:
-        wake = self.machine.wake_at
-        if wake < 0:
-            return POLL_MAX_MS
-        return max(0, min(POLL_MAX_MS, -((self.now() - wake) // 1_000_000)))
 
     def give(self, event: Any) -> None:
         """Let the machine take an input, and those that follow from it in this process."""

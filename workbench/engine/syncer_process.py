@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,14 @@ from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError, RunConfig
 from workbench.config.idle import idle_notes
+from workbench.engine.agreement import claims_of_header, first_difference
 from workbench.engine.committed import mapped_slots
+from workbench.engine.door import DoorLog
+from workbench.engine.frames import Ask, Facts
+from workbench.engine.key_folder import server_keys
 from workbench.engine.layout import read_config
 from workbench.engine.links import Link
+from workbench.engine.listening import read_listening
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
@@ -60,7 +66,8 @@ class SyncerProcess:
     runtime : Path
         Folder of sockets and blocks.
     arguments : dict
-        ``origin_ns`` (monotonic time of the run's begin), ``listen`` (an address beyond this machine, or empty).
+        ``origin_ns`` (monotonic time of the run's begin), ``listen`` (where, if learners come by hand),
+        ``acting`` (faults that act on links).
     """
 
     def __init__(self, link: Link, folder: RunFolder, runtime: Path, arguments: dict[str, Any]) -> None:
@@ -74,7 +81,7 @@ class SyncerProcess:
         self.book.note(contents.records)
         state, self.uncommitted = self._state(contents.records)
         arithmetic = self._arithmetic(fragmentation, state, bool(contents.records))
-        self.wire = SyncerWire(contents.header["run_id"], list(self.sizes), folder=runtime)
+        self.wire = self._open_wire(contents.header, arguments["listen"])
         self.driver = SyncerDriver(
             syncer.SyncerMachine(state),
             self.wire,
@@ -85,14 +92,41 @@ class SyncerProcess:
             self.config.seed,
             self._no_room,
         )
+        for table in arguments["acting"]:
+            self.driver.links.take(table)
         self.reason = "restart" if contents.records else "new"
         self.evaluated_at = -1
         self.stop_reason = ""
         self.close_asked = False
         self.orphaned = False
+        self.told: tuple[int, int] | None = None
         self.status_at = 0.0
         self.known: dict[int, int] = {}
         self.asked_late: list[dict[str, Any]] = []
+        self.door = DoorLog()
+
+    def _open_wire(self, header: dict[str, Any], address: str) -> SyncerWire:
+        """For learners of this machine, or, at an address, for those that are started by hand."""
+        listening = read_listening(self.folder.path)
+        if listening is None:
+            return SyncerWire(header["run_id"], list(self.sizes), folder=self.runtime)
+        keys = server_keys(Path(listening.keys)) if listening.keys else None
+        run_id = f"{header['run_id']}.{listening.instance}"
+        wire = SyncerWire(run_id, list(self.sizes), listen=address, keys=keys, learners=self.config.learners)
+        wire.answer(partial(self._facts, run_id, header["fingerprint"], claims_of_header(self.config, header)))
+        return wire
+
+    def _facts(self, run_id: str, fingerprint: dict[str, str], claims: dict[str, str], ask: Ask) -> Facts | str:
+        """What somebody who was started by hand is told, or why it cannot take part."""
+        if not 0 <= ask.learner < self.config.learners:
+            return f"there is no learner {ask.learner} in this run; allowed: --learner 0 to {self.config.learners - 1}"
+        difference = first_difference(claims, ask.claims)
+        if difference:
+            return difference
+        member = self.driver.machine.state.members.get(ask.learner)
+        number = 1 if member is None else max(member.process_number, member.ended) + 1
+        where = self.book.where(ask.learner) if member is not None and member.connected else ""
+        return Facts(run_id, number, self.driver.now(), fingerprint, where)
 
     def _state(self, records: list[Record]) -> tuple[SyncerState, list[tuple[int, int, int]]]:
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
@@ -119,7 +153,7 @@ class SyncerProcess:
         """Turn until the run is over and the supervisor has said its last word."""
         self.driver.begin(self.reason, self.uncommitted)
         self.wire.watch(self.link.fileno())
-        self.link.send({"up": True})
+        self.link.send({"up": self.wire.address if self.wire.across else ""})
         while not (self.driver.finished or self.close_asked):
             self.driver.turn()
             self._serve()
@@ -144,6 +178,9 @@ class SyncerProcess:
             self._answer(message)
         if self.link.closed:
             self._orphan()
+        for number in self.driver.links.used_up():
+            self.link.send({"used_up": number})
+        self._tell_progress()
         if self.driver.committed or self.evaluated_at < 0:
             self.driver.committed.clear()
             self._evaluate_when_due()
@@ -165,10 +202,22 @@ class SyncerProcess:
             self.link.send({"answer": message["ticket"], **answer, "notes": notes})
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
+        elif "acting" in message:
+            self.driver.links.take(message["acting"])
+        elif "tell_progress" in message:
+            self.told = (0, 0)
         elif "evaluate_now" in message:
             self._ask_evaluation()
         elif "close" in message:
             self.close_asked = True
+
+    def _tell_progress(self) -> None:
+        """What faults wait for: merges done, and the last round that was opened."""
+        state = self.driver.machine.state
+        now = (state.merges, state.opened_t)
+        if self.told is not None and now != self.told:
+            self.told = now
+            self.link.send({"progress": now})
 
     def _orphan(self) -> None:
         """The supervisor is gone: end the run in order, and at the latest when the limit has passed."""
@@ -195,7 +244,11 @@ class SyncerProcess:
         )
 
     def _report(self) -> None:
-        self.link.send({"status": self.book.status(self.driver.machine.state)})
+        line = self.door.line(self.wire.refused)
+        if line:
+            print(f"syncer: {line}", flush=True)
+        status = self.book.status(self.driver.machine.state)
+        self.link.send({"status": {**status, "refused": dict(self.wire.refused)}})
 
     def _no_room(self, line: str) -> None:
         """While the journal cannot be written: say so, and give the run up if that is asked for."""

@@ -31,3 +31,9 @@ class Timers:
         if not self._heap:
             return most
         return min(most, max(0.0, self._heap[0][0] - time.monotonic()))
+
+
+def wait_ms(now: int, most_ms: int, *moments: int) -> int:
+    """Whole milliseconds from ``now`` [ns] to the first of some moments [ns], of which negative ones never come."""
+    until = min((moment - now for moment in moments if moment >= 0), default=most_ms * 1_000_000)
+    return max(0, min(most_ms, -(-until // 1_000_000)))

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from workbench.simulate.network import TO_LEARNER
+from workbench.protocol.acting import TO_LEARNER
 from workbench.simulate.small.fair import FairRun
 from workbench.simulate.small.node import DEAD, SYNCER_INDEX, Move, Node, Small
 from workbench.simulate.small.paths import FAIR, move_text, parse_moves, parse_path, path_text

@@ -80,7 +80,8 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
 
 def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> None:
     whole = world.times.step_ns(process.learner, order.step)
-    process.injected_ns = int(whole * (process.slow - 1.0)) if process.slow > 1.0 else 0
+    slow = world.network.acting.slow_factor(process.learner)
+    process.injected_ns = int(whole * (slow - 1.0)) if slow > 1.0 else 0
     process.step = order
     process.step_start = world.now
     process.step_end = world.now + whole + process.injected_ns

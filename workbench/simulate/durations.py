@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from workbench.algorithms import draws
 from workbench.config import ConfigError, VirtualConfig
 from workbench.config.files import read_text
-from workbench.simulate import draws
 
 SECOND = 1_000_000_000
 STEP_S_MIN, STEP_S_MAX = 1e-6, 1e5

@@ -11,11 +11,11 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import NamedTuple
 
+from workbench.protocol.faults import FAULT_KINDS
 from workbench.protocol.records import Kind, Record, label_of
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate import schedules
 from workbench.simulate.durations import SECOND
-from workbench.simulate.faults import FAULT_KINDS
 from workbench.simulate.schedules import LIMIT_S, Outcome, Schedule
 
 CHUNK = 16

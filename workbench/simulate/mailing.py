@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
+from workbench.protocol.acting import TO_LEARNER, TO_SYNCER
 from workbench.protocol.messages import Fragment, Update
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def connect(world: World, process: LearnerProcess) -> None:
     """Another connection, if the syncer is there and the link is not cut."""
     world.network.close(process.machine.state.connection)
     reachable = world.syncer.alive and world.syncer.started
-    if reachable and not any(world.network.is_cut(process.learner, d) for d in (TO_SYNCER, TO_LEARNER)):
+    if reachable and not world.network.acting.is_cut(process.learner):
         number = world.network.open(process.learner, process.number).number
         world.at(world.now + 2 * world.delay_ns(), _connected, (world, process, number))
 

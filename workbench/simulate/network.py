@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from workbench.simulate import draws
+from workbench.algorithms import draws
+from workbench.protocol.acting import ActingFaults
+from workbench.protocol.messages import BULK
 from workbench.simulate.durations import SECOND, StepTimes
 
-TO_SYNCER = 0
-TO_LEARNER = 1
 _LOSSES = 3
 
 
@@ -29,10 +29,8 @@ class Network:
 
     Attributes
     ----------
-    cuts : set of (learner, direction)
-        Links on which everything is lost.
-    lose_next : dict of (learner, direction) to int
-        How many of the next messages are lost.
+    acting : ActingFaults
+        Faults of links, and slow-downs of their learners.
     """
 
     def __init__(self, times: StepTimes, loss: float, bandwidth: float, seed: int) -> None:
@@ -43,9 +41,7 @@ class Network:
         self.connections: dict[int, Connection] = {}
         self.count = 0
         self.opened = 0
-        self.cuts: dict[tuple[int, int], int] = {}
-        self.lose_next: dict[tuple[int, int], int] = {}
-        self.delayed: dict[int, float] = {}
+        self.acting = ActingFaults()
 
     def open(self, learner: int, process_number: int) -> Connection:
         """A new connection."""
@@ -60,32 +56,26 @@ class Network:
         if connection is not None:
             connection.open = False
 
-    def cut(self, learner: int, direction: int, on: bool) -> None:
-        """Cut one direction of a link, or heal one cut of it (cuts may overlap)."""
-        key = (learner, direction)
-        self.cuts[key] = max(0, self.cuts.get(key, 0) + (1 if on else -1))
-
-    def is_cut(self, learner: int, direction: int) -> bool:
-        """Whether messages in this direction are lost."""
-        return self.cuts.get((learner, direction), 0) > 0
-
     def delivery_at(self, now: int, number: int, direction: int, channel: int, nbytes: int) -> int:
         """When a message sent now arrives [ns]; -1 if it is lost."""
         connection = self.connections.get(number)
-        if connection is None or not connection.open or self.is_cut(connection.learner, direction):
+        if connection is None or not connection.open:
+            return -1
+        learner = connection.learner
+        if self.acting.is_cut(learner, direction):
             return -1
         self.count += 1
-        pending = self.lose_next.get((connection.learner, direction), 0)
-        if pending > 0:
-            self.lose_next[connection.learner, direction] = pending - 1
+        if self.acting.takes(learner, direction):
             return -1
         if self.loss > 0.0 and draws.uniform(self.seed, _LOSSES, self.count) < self.loss:
             return -1
         start = max(now, connection.free_at[direction][channel])
-        if self.bandwidth > 0.0:
-            start += int(nbytes / self.bandwidth * SECOND)
+        limits = (self.bandwidth, self.acting.bytes_per_s(learner) if channel == BULK else 0.0)
+        bandwidth = min((limit for limit in limits if limit > 0.0), default=0.0)
+        if bandwidth > 0.0:
+            start += int(nbytes / bandwidth * SECOND)
             connection.free_at[direction][channel] = start
-        delay = int(self.times.delay_ns(self.count) * self.delayed.get(connection.learner, 1.0))
+        delay = self.times.delay_ns(self.count) + self.acting.added_ns(learner, direction)
         at = max(start + delay, connection.last_at[direction][channel])
         connection.last_at[direction][channel] = at
         return at

@@ -37,7 +37,6 @@ class LearnerProcess(VirtualProcess):
         "learner",
         "number",
         "poison",
-        "slow",
         "step",
         "step_end",
         "step_left",
@@ -56,7 +55,6 @@ class LearnerProcess(VirtualProcess):
         self.step_left = 0
         self.injected_ns = 0
         self.token = 0
-        self.slow = 1.0
         self.poison: list[str] = []
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, VirtualConfig
+from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate.arithmetic import Ledgered
 from workbench.simulate.durations import SECOND
-from workbench.simulate.faults import Fault, FaultPlan
 from workbench.simulate.invariants import Watch
 from workbench.simulate.world import World
 
@@ -107,7 +107,7 @@ def draw_fault(rng: random.Random, learners: int, horizon_s: float) -> Fault:
     length = rng.choice((0.02, 0.3, 1.0, 3.0))
     if kind == "kill":
         length = rng.choice((0.05, 0.5, 2.5))
-    return Fault(
+    fault = Fault(
         kind=kind,
         at_ns=int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND),
         learner=-1 if kind.endswith("syncer") else rng.randrange(learners),
@@ -116,6 +116,9 @@ def draw_fault(rng: random.Random, learners: int, horizon_s: float) -> Fault:
         count=rng.choice((1, 1, 3)),
         round_state=int(rng.choice((-1, -1, *RoundState))),
     )
+    if kind == "delay":
+        fault = replace(fault, delay_ns=int((fault.factor - 1.0) * 0.02 * SECOND), jitter_ns=SECOND // 100)
+    return fault
 
 
 def draw_change(rng: random.Random, learners: int, horizon_s: float, waits_for_steps: bool) -> Change:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.protocol.records import SYNCER, Kind, process_of
-from workbench.simulate.faults import Fault, FaultPlan
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER
+from workbench.protocol.acting import Acting, seeded
+from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, FaultPlan, ended, injected
+from workbench.protocol.records import Kind
+from workbench.simulate.processes import VirtualProcess
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World
-
-_DIRECTIONS = {"cut": (TO_SYNCER, TO_LEARNER), "cut_up": (TO_SYNCER,), "cut_down": (TO_LEARNER,)}
 
 
 class Striker:
@@ -22,16 +23,19 @@ class Striker:
     struck : list of (fault, states of the rounds in flight, effect)
         What happened.
     waiting : list of Fault
-        Faults whose time has come and that wait for a round to be in their state.
+        Faults that wait for a state of a round, for a round or for a merge.
     """
 
     def __init__(self, world: World, plan: FaultPlan) -> None:
         self.world = world
         self.struck: list[tuple[Fault, tuple[int, ...], bool]] = []
         self.waiting: list[Fault] = []
-        self.last_ns = 0
+        self.late: dict[int, Fault] = {f.learner: f for f in plan.faults if f.kind == "late"}
+        self.began: dict[int, int] = {}
         for fault in plan.faults:
-            world.at(fault.at_ns, self._due, (fault,))
+            if fault.kind != "late" and fault.at_round < 0 and fault.at_merge < 0:
+                world.at(fault.at_ns, self._due, (fault,))
+        self.waiting += [f for f in plan.faults if f.at_round >= 0 or f.at_merge >= 0]
 
     def _due(self, fault: Fault) -> None:
         if fault.round_state < 0:
@@ -40,134 +44,156 @@ class Striker:
             self.waiting.append(fault)
 
     def look(self) -> None:
-        """Strike what waits for a round in its state."""
+        """Strike what waits for something that is now so."""
         if not self.world.syncer.alive:
             return
-        states = {r.state for r in self.world.syncer.machine.state.rounds.values()}
+        state = self.world.syncer.machine.state
+        states = {r.state for r in state.rounds.values()}
         for fault in list(self.waiting):
-            if fault.round_state in states:
+            if self._has_come(fault, state.opened_t, state.merges, states):
                 self.waiting.remove(fault)
                 self.strike(fault)
 
-    def strike(self, fault: Fault) -> None:
+    @staticmethod
+    def _has_come(fault: Fault, round_: int, merges: int, states: set[int]) -> bool:
+        if fault.at_round >= 0:
+            return round_ >= fault.at_round
+        return merges >= fault.at_merge if fault.at_merge >= 0 else fault.round_state in states
+
+    def strike(self, fault: Fault) -> bool:
         """Let a fault act now; on a target that is gone it is recorded as without effect."""
         world = self.world
+        number = len(self.struck) + 1
         states = tuple(r.state for r in world.syncer.machine.state.rounds.values()) if world.syncer.alive else ()
-        effect = _ACTS[fault.kind](world, fault)
+        effect = _act(world, Acting(number, replace(fault, seed=seeded(fault, number, world.config.seed))))
         self.struck.append((fault, states, effect))
-        if not effect:
-            until = world.now
-        elif fault.for_ns:
-            until = world.now + fault.for_ns
-        else:
-            until = 2**62 if fault.kind.startswith("kill") else world.now
-        self.last_ns = max(self.last_ns, world.now + (fault.for_ns if effect else 0))
-        world.supervise(
-            Kind.FAULT_INJECTED,
-            peer=SYNCER if fault.learner < 0 else process_of(fault.learner),
-            reason=fault.kind,
-            value=fault.for_ns / 1e9,
-            detail={"until_ns": until, "factor": fault.factor, "count": fault.count, "effect": int(effect)},
-        )
+        self.began[number] = world.now
+        world.supervise(Kind.FAULT_INJECTED, **injected(fault, number, world.now, effect))
+        self._again(fault)
+        return effect
+
+    def _again(self, fault: Fault) -> None:
+        if fault.every_ns and fault.times != 1:
+            later = replace(fault, at_round=-1, at_merge=-1, times=max(0, fault.times - 1))
+            self.world.at(self.world.now + fault.every_ns, self._due, (later,))
+
+    def over(self, acting: Acting, why: str = "over") -> None:
+        """A fault acts no longer."""
+        began, now = self.began[acting.number], self.world.now
+        self.world.supervise(Kind.FAULT_ENDED, **ended(acting.fault, acting.number, began, now, why))
+
+    def look_for_used_up(self) -> None:
+        """Faults that have acted on their last message are over."""
+        acting = self.world.network.acting
+        numbers, acting.used_up = acting.used_up, []
+        for number in numbers:
+            found = acting.end(self.struck[number - 1][0].learner, number)
+            if found is not None:
+                self.over(found, "used_up")
+
+    def heal(self, learner: int) -> int:
+        """End all that lasts at a learner; how many faults that were."""
+        acting = self.world.network.acting
+        found = acting.of(learner)
+        acting.set(learner, [])
+        for one in found:
+            self.over(one, "healed")
+        return len(found)
 
 
-def _kill(world: World, fault: Fault) -> bool:
+def _act(world: World, acting: Acting) -> bool:
+    """Let a fault act; whether its target was there."""
+    fault = acting.fault
+    if fault.kind in LASTING_KINDS:
+        return _last(world, acting)
+    if fault.kind in NUMBER_KINDS:
+        return _poison(world, acting)
+    return _ACTS[fault.kind](world, acting)
+
+
+def _last(world: World, acting: Acting) -> bool:
+    fault = acting.fault
+    if fault.kind == "slow":
+        process = world.learners.get(fault.learner)
+        if process is None or not process.alive:
+            return False
+    world.network.acting.begin(acting)
+    if fault.for_ns:
+        world.at(world.now + fault.for_ns, _end, (world, acting))
+    return True
+
+
+def _end(world: World, acting: Acting) -> None:
+    if world.network.acting.end(acting.fault.learner, acting.number) is not None:
+        world.striker.over(acting)
+
+
+def _poison(world: World, acting: Acting) -> bool:
+    process = world.learners.get(acting.fault.learner)
+    if process is None or not process.alive:
+        return False
+    process.poison.extend(["nan"] * acting.fault.count)
+    return True
+
+
+def _kill(world: World, acting: Acting) -> bool:
+    fault = acting.fault
     process = world.learners.get(fault.learner)
     if process is None or not process.alive:
         return False
-    world.kill_learner(fault.learner)
+    world.kill_learner(fault.learner, "SIGKILL" if fault.kind == "kill" else "exit 1")
     if fault.for_ns:
         world.at(world.now + fault.for_ns, _start_again, (world, fault.learner, process.number + 1))
     return True
 
 
 def _start_again(world: World, learner: int, number: int) -> None:
-    if world.learners[learner].number < number:
+    process = world.learners.get(learner)
+    if process is None or process.number < number:
         world.start_learner(learner, number)
 
 
-def _stall(world: World, fault: Fault) -> bool:
-    process = world.learners.get(fault.learner)
-    if process is None or not process.alive:
+def _stall(world: World, acting: Acting) -> bool:
+    process = world.learners.get(acting.fault.learner)
+    return process is not None and _stop(world, process, acting)
+
+
+def _stop(world: World, process: VirtualProcess, acting: Acting) -> bool:
+    if not process.alive:
         return False
     world.stop(process)
-    world.at(world.now + fault.for_ns, world.resume, (process,))
+    world.at(world.now + acting.fault.for_ns, _resume, (world, process, acting))
     return True
 
 
-def _slow(world: World, fault: Fault) -> bool:
-    process = world.learners.get(fault.learner)
-    if process is None or not process.alive:
-        return False
-    process.slow *= fault.factor
-    world.at(world.now + fault.for_ns, _unslow, (process, fault.factor))
-    return True
+def _resume(world: World, process: VirtualProcess, acting: Acting) -> None:
+    if process.alive:
+        world.striker.over(acting)
+    world.resume(process)
 
 
-def _unslow(process, factor: float) -> None:  # type: ignore[no-untyped-def]
-    process.slow /= factor
-
-
-def _cut(world: World, fault: Fault) -> bool:
-    for direction in _DIRECTIONS[fault.kind]:
-        world.network.cut(fault.learner, direction, True)
-        world.at(world.now + fault.for_ns, world.network.cut, (fault.learner, direction, False))
-    return True
-
-
-def _lose(world: World, fault: Fault) -> bool:
-    key = (fault.learner, TO_SYNCER if fault.kind == "lose_up" else TO_LEARNER)
-    world.network.lose_next[key] = world.network.lose_next.get(key, 0) + fault.count
-    return True
-
-
-def _delay(world: World, fault: Fault) -> bool:
-    delayed = world.network.delayed
-    delayed[fault.learner] = delayed.get(fault.learner, 1.0) * fault.factor
-    world.at(world.now + fault.for_ns, _undelay, (delayed, fault.learner, fault.factor))
-    return True
-
-
-def _undelay(delayed: dict[int, float], learner: int, factor: float) -> None:
-    delayed[learner] /= factor
-
-
-def _poison(world: World, fault: Fault) -> bool:
-    process = world.learners.get(fault.learner)
-    if process is None or not process.alive:
-        return False
-    process.poison.extend(["nan"] * fault.count)
-    return True
-
-
-def _kill_syncer(world: World, fault: Fault) -> bool:
+def _kill_syncer(world: World, acting: Acting) -> bool:
     if not world.syncer.alive:
         return False
     world.kill_syncer()
-    world.at(world.now + max(fault.for_ns, 1), world.restart_syncer)
+    world.at(world.now + max(acting.fault.for_ns, 1), world.restart_syncer)
     return True
 
 
-def _stall_syncer(world: World, fault: Fault) -> bool:
-    if not world.syncer.alive:
-        return False
-    process = world.syncer
-    world.stop(process)
-    world.at(world.now + fault.for_ns, world.resume, (process,))
+def _stall_syncer(world: World, acting: Acting) -> bool:
+    return _stop(world, world.syncer, acting)
+
+
+def _start_late(world: World, acting: Acting) -> bool:
+    world.at(world.now + acting.fault.for_ns, _start_again, (world, acting.fault.learner, 1))
     return True
 
 
-_ACTS = {
+_ACTS: dict[str, Callable[[World, Acting], bool]] = {
     "kill": _kill,
+    "exit": _kill,
+    "late": _start_late,
     "stall": _stall,
-    "slow": _slow,
-    "cut": _cut,
-    "cut_up": _cut,
-    "cut_down": _cut,
-    "lose_up": _lose,
-    "lose_down": _lose,
-    "delay": _delay,
-    "nan": _poison,
     "kill_syncer": _kill_syncer,
     "stall_syncer": _stall_syncer,
 }

@@ -13,8 +13,8 @@ from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, to_toml
 from workbench.datasets import open_text
 from workbench.protocol.events import StopAsked
+from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.protocol.records import Record
-from workbench.simulate.faults import NO_FAULTS, FaultPlan
 from workbench.simulate.interrupt import first_interrupt
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World

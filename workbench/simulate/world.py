@@ -16,6 +16,7 @@ from workbench.config import RunConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
+from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.protocol.settings import (
@@ -28,7 +29,6 @@ from workbench.protocol.settings import (
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
 from workbench.simulate.durations import StepTimes
-from workbench.simulate.faults import NO_FAULTS, FaultPlan
 from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
@@ -115,7 +115,11 @@ class World:
         self._encode = msgspec.msgpack.Encoder().encode
         self.at(0, self._start_syncer, ("new", ()))
         for learner in range(config.learners):
-            self.at(0, self.start_learner, (learner, 1))
+            late = self.striker.late.get(learner)
+            if late is None:
+                self.at(0, self.start_learner, (learner, 1))
+            else:
+                self.at(0, self._strike, (late,))
 
     # the heap
 
@@ -141,8 +145,13 @@ class World:
         what(*arguments)
         if self.striker.waiting:
             self.striker.look()
+        if self.network.acting.used_up:
+            self.striker.look_for_used_up()
         if self.observer is not None:
             self.observer.after_event(self)
+
+    def _strike(self, fault: Fault) -> None:
+        self.striker.strike(fault)
 
     def delay_ns(self) -> int:
         """One-way delay of what is no message: a socket that opens or closes [ns]."""
@@ -179,8 +188,8 @@ class World:
         self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
         self._start_syncer("restart", tuple(found.uncommitted))
 
-    def kill_learner(self, learner: int) -> None:
-        """SIGKILL: no further action; the supervisor sees it, and the socket closes."""
+    def kill_learner(self, learner: int, how: str = "SIGKILL") -> None:
+        """No further action; the supervisor sees it, and the socket closes."""
         process = self.learners[learner]
         process.alive = False
         process.token += 1
@@ -189,7 +198,7 @@ class World:
         number = process.machine.state.connection
         self.network.close(number)
         self.at(self.now + self.delay_ns(), self._tell_syncer, (number,))
-        self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason="SIGKILL")
+        self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason=how)
 
     def kill_syncer(self) -> None:
         """SIGKILL: what is not in the journal never happened; every connection closes."""

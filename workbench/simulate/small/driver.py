@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER
+from workbench.protocol.acting import TO_LEARNER, TO_SYNCER
 from workbench.simulate.small import checks
 from workbench.simulate.small.forms import NOW
 from workbench.simulate.small.node import DEAD, LEARNERS, NO_LINK, SYNCER_INDEX, Node

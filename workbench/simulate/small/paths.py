@@ -7,7 +7,7 @@ from dataclasses import fields
 
 import msgspec
 
-from workbench.simulate.network import TO_LEARNER, TO_SYNCER
+from workbench.protocol.acting import TO_LEARNER, TO_SYNCER
 from workbench.simulate.small.node import LEARNERS, SYNCER_INDEX, Move, Small
 
 FAIR: Move = ("fair", 0)

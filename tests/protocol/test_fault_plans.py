@@ -10,7 +10,9 @@ import pytest
 
 from tests.simulate.worlds import SECOND, config_of
 from workbench.config import ConfigError
-from workbench.simulate.faults import FAULT_KINDS, SYNCER_KINDS, Fault, FaultPlan, load_faults, parse_chaos
+from workbench.protocol.chaos import parse_chaos
+from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS, Fault, FaultPlan
+from workbench.protocol.scenario import load_faults
 
 CONFIG = config_of(learners=4, seed=3)
 
@@ -22,7 +24,7 @@ def scenario(tmp_path: Path) -> Path:
 
 def one(**keys: Any) -> str:
     return "[[fault]]\n" + "".join(
-        f"{k} = {v}\n" for k, v in {"kind": '"kill"', "at_s": 1, "learner": 0, **keys}.items()
+        f"{k} = {v}\n" for k, v in {"kind": '"kill"', "at_s": 1, "learner": 0, **keys}.items() if v is not None
     )
 
 
@@ -36,20 +38,37 @@ def test_a_scenario_is_read_in_order_of_time(scenario: Path) -> None:
     )
     plan = load_faults(scenario, CONFIG)
     assert plan.faults == (
-        Fault("kill", 1 * SECOND, 0, 4 * SECOND, 3.0),
-        Fault("stall", int(2.5 * SECOND), 3, SECOND // 2, 3.0),
-        Fault("kill_syncer", 3 * SECOND, -1, 3 * SECOND, 3.0),
+        Fault("kill", 1 * SECOND, 0, 4 * SECOND),
+        Fault("stall", int(2.5 * SECOND), 3, SECOND // 2),
+        Fault("kill_syncer", 3 * SECOND, -1, 3 * SECOND),
         Fault("slow", 4 * SECOND, 1, 9 * SECOND, 2.0),
-        Fault("nan", 5 * SECOND, 2, 3 * SECOND, 3.0, 2),
+        Fault("nan", 5 * SECOND, 2, count=2),
     )
     assert plan.scenario == scenario.read_text() and not plan.chaos
 
 
 @pytest.mark.parametrize("kind", FAULT_KINDS)
 def test_every_kind_can_be_scripted(scenario: Path, kind: str) -> None:
-    scenario.write_text(one(kind=f'"{kind}"'))
+    when = {"at_s": None} if kind == "late" else {}
+    scenario.write_text(one(kind=f'"{kind}"', **when))
     (fault,) = load_faults(scenario, CONFIG).faults
     assert fault.kind == kind and fault.learner == (-1 if kind in SYNCER_KINDS else 0)
+
+
+def test_what_a_kind_has_of_its_own_and_when_it_strikes(scenario: Path) -> None:
+    scenario.write_text(
+        '[[fault]]\nkind = "delay"\nat_s = 1\nlearner = 0\ndelay_s = 0.25\njitter_s = 0.1\nseed = 7\n'
+        '[[fault]]\nkind = "loss"\nat_round = 40\nlearner = 0\nshare = 0.5\nevery_s = 10\n'
+        '[[fault]]\nkind = "bandwidth"\nat_merge = 9\nlearner = 0\nbytes_per_s = 5e4\nevery_s = 2\ntimes = 4\n'
+        '[[fault]]\nkind = "late"\nlearner = 2\nstart_s = 1.5\n'
+        '[[fault]]\nkind = "flip"\nat_s = 2\nlearner = 1\npersistent = true\n'
+    )
+    loss, narrow, late, delay, flip = load_faults(scenario, CONFIG).faults
+    assert delay == Fault("delay", SECOND, 0, 3 * SECOND, delay_ns=SECOND // 4, jitter_ns=SECOND // 10, seed=7)
+    assert loss == Fault("loss", 0, 0, 3 * SECOND, share=0.5, at_round=40, every_ns=10 * SECOND, times=0)
+    assert narrow == Fault("bandwidth", 0, 0, 3 * SECOND, bytes_per_s=5e4, at_merge=9, every_ns=2 * SECOND, times=4)
+    assert late == Fault("late", 0, 2, int(1.5 * SECOND))
+    assert flip == Fault("flip", 2 * SECOND, 1, persistent=True)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +82,7 @@ def test_every_kind_can_be_scripted(scenario: Path, kind: str) -> None:
         (one(kind='"explode"'), "fault 1: kind = 'explode' is unknown; allowed: kill, stall"),
         ("[[fault]]\nat_s = 1\n", "fault 1: kind = None is unknown"),
         ("[[fault]]\nkind = [1]\nat_s = 1\n", "fault 1: kind = [1] is unknown"),
-        (one(when_s=3), "fault 1: unknown key 'when_s'; allowed: at_s"),
+        (one(when_s=3), "fault 1: unknown key 'when_s' of a kill; allowed: at_merge, at_round, at_s, down_s"),
         ('[[fault]]\nkind = "kill"\nlearner = 0\n', "fault 1: at_s (seconds from the start) is missing"),
         (one() + one(at_s=-1), "fault 2: at_s = -1; allowed: a number from 0"),
         (one(at_s='"soon"'), "fault 1: at_s = 'soon'; allowed: a number from 0"),
@@ -77,9 +96,26 @@ def test_every_kind_can_be_scripted(scenario: Path, kind: str) -> None:
         (one(for_s=-3), "fault 1: for_s = -3; allowed: a number from 0"),
         (one(down_s='"long"'), "fault 1: down_s = 'long'"),
         (one(for_s=1, down_s=2), "fault 1: for_s and down_s name the same length; give one of them"),
-        (one(factor=0), "fault 1: factor = 0; allowed: a number from 0.01"),
-        (one(count=0), "fault 1: count = 0; allowed: a whole number from 1"),
-        (one(count=1.5), "fault 1: count = 1.5; allowed: a whole number from 1"),
+        (one(factor=2), "fault 1: unknown key 'factor' of a kill"),
+        (one(kind='"slow"', factor=0.5), "fault 1: factor = 0.5; allowed: a number from 1 to 1e+09"),
+        (one(kind='"nan"', count=0), "fault 1: count = 0; allowed: a whole number from 1"),
+        (one(kind='"nan"', count=1.5), "fault 1: count = 1.5; allowed: a whole number from 1"),
+        (one(kind='"nan"', for_s=1), "fault 1: unknown key 'for_s' of a nan"),
+        (one(kind='"nan"', persistent=1), "fault 1: persistent = 1; allowed: true or false"),
+        (one(kind='"scale"', factor='"big"'), "fault 1: factor = 'big'; allowed: a number from -1e+09"),
+        (one(kind='"delay"', factor=2), "fault 1: unknown key 'factor' of a delay; allowed: at_merge"),
+        (one(kind='"delay"', delay_s=-1), "fault 1: delay_s = -1; allowed: a number from 0"),
+        (one(kind='"delay"', jitter_s="inf"), "fault 1: jitter_s = inf; allowed: a number from 0"),
+        (one(kind='"loss"', share=1.5), "fault 1: share = 1.5; allowed: a number from 0 to 1"),
+        (one(kind='"loss"', seed=-1), "fault 1: seed = -1; allowed: a whole number from 0"),
+        (one(kind='"bandwidth"', bytes_per_s=0), "fault 1: bytes_per_s = 0; allowed: a number from 1"),
+        (one(kind='"late"'), "fault 1: unknown key 'at_s' of a late; allowed: kind, learner, start_s"),
+        (one(kind='"late"', at_s=None, start_s=-1), "fault 1: start_s = -1; allowed: a number from 0"),
+        (one(at_round=3), "fault 1: at_s and at_round both say when it strikes; give one of them"),
+        (one(at_s=None, at_merge=-3), "fault 1: at_merge = -3; allowed: a whole number from 0"),
+        (one(times=3), "fault 1: times = 3 without every_s; give the seconds between two of them"),
+        (one(every_s=0), "fault 1: every_s = 0; allowed: a number from 0.001"),
+        (one(every_s=1, times=0), "fault 1: times = 0; allowed: a whole number from 1"),
     ],
 )
 def test_a_scenario_that_cannot_work_is_refused(scenario: Path, text: str, complaint: str) -> None:
@@ -102,7 +138,7 @@ def test_plans_add_up_in_order_of_time(scenario: Path) -> None:
     scenario.write_text(one(at_s=6))
     both = load_faults(scenario, CONFIG) + parse_chaos("mtbi=5", CONFIG, 20.0)
     assert [f.at_ns for f in both.faults] == sorted(f.at_ns for f in both.faults)
-    assert Fault("kill", 6 * SECOND, 0, 3 * SECOND, 3.0) in both.faults
+    assert Fault("kill", 6 * SECOND, 0, 3 * SECOND) in both.faults
     assert both.scenario and both.chaos == "mtbi=5" and len(both.notes) == 1
     assert FaultPlan() + FaultPlan() == FaultPlan()
 
@@ -161,7 +197,7 @@ def test_a_storm_depends_on_its_seed_alone() -> None:
 def test_kinds_and_their_lengths() -> None:
     plan = parse_chaos("mtbi=2s, kinds=kill,stall,slow, down=4s, stall=1s, cut=2, factor=5", CONFIG, 500.0)
     assert {(f.kind, f.for_ns // SECOND, f.factor) for f in plan.faults} == {
-        ("kill", 4, 5.0), ("stall", 1, 5.0), ("slow", 2, 5.0)
+        ("kill", 4, 1.0), ("stall", 1, 1.0), ("slow", 2, 5.0)
     }  # fmt: skip
     shares = [np.mean([f.kind == kind for f in plan.faults]) for kind in ("kill", "stall", "slow")]
     assert shares == pytest.approx([1 / 3] * 3, abs=0.05)

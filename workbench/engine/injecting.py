@@ -1,0 +1,95 @@
+"""What may be done to a run of real processes: faults, their end, and starting again what is gone."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from workbench.config import ConfigError
+
+CUTS = {"both": "cut", "up": "cut_up", "down": "cut_down"}
+"""Kind of a cut by its direction: both, to the syncer, to the learner."""
+
+
+class Injecting(ABC):
+    """Acts on a run; times are seconds, learners whole numbers from 0.
+
+    Every fault is recorded by the supervisor, and so is its end.  All raise `ConfigError` if the request cannot work,
+    or if its target is gone (which is recorded too).
+    """
+
+    @abstractmethod
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask the supervisor."""
+
+    def inject(self, kind: str, learner: int = -1, **values: Any) -> int:
+        """Let a fault act now; returns its number in the run.
+
+        Parameters
+        ----------
+        kind : str
+            One of `workbench.protocol.faults.FAULT_KINDS`.
+        learner : int
+            Its target; -1 where that is the syncer.
+        **values
+            The kind's own keys, as in a scenario: for_s or down_s [s], factor, count, delay_s and jitter_s [s],
+            share, bytes_per_s, persistent, seed.
+        """
+        table = {"kind": kind, "learner": learner, **values}
+        return int(self._ask({"verb": "fault", "fault": table})["fault"])
+
+    def kill(self, target: int | str, down_s: float | None = None) -> None:
+        """SIGKILL of a learner (or ``"syncer"``); another process starts after ``down_s`` (0.5 s; never, if 0)."""
+        self._ask({"verb": "kill", "target": target, "down_s": down_s})
+
+    def stall(self, target: int | str, for_s: float = 3.0) -> None:
+        """SIGSTOP of a learner (or ``"syncer"``) for some seconds."""
+        self._ask({"verb": "stall", "target": target, "for_s": for_s})
+
+    def exit(self, target: int, down_s: float = 0.5) -> None:
+        """A learner ends itself with exit code 1; another process starts after ``down_s`` seconds (never, if 0)."""
+        self.inject("exit", target, down_s=down_s)
+
+    def slow(self, target: int, factor: float = 3.0, for_s: float = 0.0) -> None:
+        """Steps of a learner take ``factor`` times as long for ``for_s`` seconds (until `heal`, if 0)."""
+        self.inject("slow", target, factor=factor, for_s=for_s)
+
+    def cut(self, target: int, for_s: float = 0.0, direction: str = "both") -> None:
+        """A learner's link loses everything for ``for_s`` seconds (until `heal`, if 0).
+
+        Parameters
+        ----------
+        target : int
+        for_s : float
+        direction : str
+            ``both``, ``up`` (to the syncer) or ``down`` (to the learner).
+        """
+        if direction not in CUTS:
+            raise ConfigError(f"direction = {direction!r}; allowed: {', '.join(CUTS)}")
+        self.inject(CUTS[direction], target, for_s=for_s)
+
+    def lose(self, target: int, count: int = 1, direction: str = "up") -> None:
+        """The next ``count`` messages of a learner are lost, ``up`` (to the syncer) or ``down``."""
+        if direction not in ("up", "down"):
+            raise ConfigError(f"direction = {direction!r}; allowed: up, down")
+        self.inject(f"lose_{direction}", target, count=count)
+
+    def delay(self, target: int, delay_s: float = 0.2, jitter_s: float = 0.0, for_s: float = 0.0) -> None:
+        """Messages of a learner take ``delay_s`` (give or take ``jitter_s``) longer each way (until `heal`, if 0)."""
+        self.inject("delay", target, delay_s=delay_s, jitter_s=jitter_s, for_s=for_s)
+
+    def loss(self, target: int, share: float = 0.3, for_s: float = 0.0) -> None:
+        """Each message of a learner is lost with probability ``share`` for ``for_s`` seconds (until `heal`, if 0)."""
+        self.inject("loss", target, share=share, for_s=for_s)
+
+    def bandwidth(self, target: int, bytes_per_s: float = 1e6, for_s: float = 0.0) -> None:
+        """Fragments of a learner travel at ``bytes_per_s`` each way for ``for_s`` seconds (until `heal`, if 0)."""
+        self.inject("bandwidth", target, bytes_per_s=bytes_per_s, for_s=for_s)
+
+    def heal(self, target: int) -> int:
+        """End all faults of a learner's link, and its slow-downs; returns how many those were."""
+        return int(self._ask({"verb": "heal", "target": target})["healed"])
+
+    def revive(self, target: int) -> None:
+        """Start a learner again that has failed for good, or was killed for good."""
+        self._ask({"verb": "revive", "target": target})
