@@ -61,7 +61,7 @@ def _status(run: Run) -> dict[str, Any] | None:
 def line(status: dict[str, Any]) -> str:
     """Return a run's status as one line."""
     loss = status.get("val_loss")
-    states = " ".join(f"{one['label']}:{one['state']}" for one in status["learners"] if one["state"] != "running")
+    states = " ".join(f"{one['label']}:{one['state']}" for one in status["learners"] if one["state"] not in ("running", "connected"))
     parts = [
         f"{status['phase']}: merges {status['merges']}/{status['rounds']}",
         f"{status['elapsed_s']:.0f} s",
@@ -94,10 +94,12 @@ def _heading(status: dict[str, Any]) -> Text:
 def learners_table(status: dict[str, Any]) -> Table:
     """Return the learners of a run as a table."""
     drawn = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("learner", "state", "step", "loss", "behind", "tokens/s"):
-        drawn.add_column(name, justify="left" if name in ("learner", "state") else "right")
+    wheres = [one.get("where", "") for one in status["learners"]]
+    for name in ("learner", "state", "step", "loss", "behind", "tokens/s", *(["where"] if any(wheres) else [])):
+        drawn.add_column(name, justify="left" if name in ("learner", "state", "where") else "right")
     for one in status["learners"]:
         state = one["state"] if one["number"] < 2 else f"{one['state']} (start {one['number']})"
         cells = (one.get("step"), one.get("loss"), one.get("behind"), one.get("tokens_per_s"))
-        drawn.add_row(one["label"], state, *("" if cell is None else output.number(cell) for cell in cells))
+        words = ["" if cell is None else output.number(cell) for cell in cells]
+        drawn.add_row(one["label"], state, *words, *([one.get("where", "")] if any(wheres) else []))
     return drawn

@@ -25,6 +25,9 @@ VERBS = {
     "control": "look at a run of real processes, kill, stall or set",
     "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",
+    "syncer": "run a syncer for learners that are started by hand, on any machine",
+    "learner": "run one learner of such a run in the foreground",
+    "keys": "make the keys of a run across machines",
     "explore": "run random fault schedules and check the protocol's invariants after every event",
     "doctor": "what this machine has, and what to type where something is amiss",
 }

@@ -51,6 +51,12 @@ def load(
     return build({**preset_values(changes.get("preset", "")), **changes})
 
 
+def given_keys(toml: str | Path | None = None, sets: Iterable[str] = ()) -> frozenset[str]:
+    """Dotted keys that a file and ``--set`` texts name; all others have the value of a preset or the default."""
+    from_file = _read_file(Path(toml)) if toml is not None else {}
+    return frozenset({*from_file, *(parse_set(text)[0] for text in sets)})
+
+
 def build(flat: Mapping[str, Any]) -> RunConfig:
     """Return the configuration with these dotted keys and the defaults for the rest."""
     values: dict[str, Any] = {key: value for key, value in flat.items() if "." not in key}

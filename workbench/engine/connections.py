@@ -67,6 +67,8 @@ class Connections:
         Facts for who asks before greeting, or a line that says why not.
     learners : int
         Learners there may be.
+    last_refusal : str
+        What was last said to somebody who was not let in.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class Connections:
         self.payloads = Payloads()
         self.answer: Callable[[Ask], Facts | str] | None = None
         self.learners = LEARNERS_MAX
+        self.last_refusal = ""
 
     def read(self, channel: int) -> None:
         """Take what a channel has brought; whatever it is, nothing is raised."""
@@ -183,6 +186,7 @@ class Connections:
             self.give(link, channel, (opened,))
 
     def _refuse(self, identity: bytes, channel: int, reason: str) -> None:
+        self.last_refusal = reason
         with suppress(Full, Unreachable):
             transmit(self._sockets[channel], (identity, frame(Frame.REFUSAL, Refusal(reason))))
 

@@ -12,6 +12,7 @@ HANDSHAKE_EVENTS = (
     zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 )
 SAY_EVERY_S = 10.0
+LAST_CHARACTERS_MAX = 300
 
 MEANINGS = {
     "key": "keys that are not on the list",
@@ -27,6 +28,9 @@ MEANINGS = {
     "size": "payloads of a wrong size",
 }
 """Reasons whose word alone says too little."""
+
+SAID = frozenset({"key", "differs", "run", "manifest", "learner", "hello", "many"})
+"""Reasons that come with a sentence."""
 
 
 class Handshakes:
@@ -75,8 +79,8 @@ class DoorLog:
         self._said: Counter[str] = Counter()
         self._next_at = 0.0
 
-    def line(self, refused: Mapping[str, int], now: float | None = None) -> str:
-        """One line for what was refused since the last; empty if nothing was, or it is too early."""
+    def line(self, refused: Mapping[str, int], last: str = "", now: float | None = None) -> str:
+        """One line for what was refused since the former, the ``last`` of it as it was said; empty if none is due."""
         now = time.monotonic() if now is None else now
         if now < self._next_at:
             return ""
@@ -85,6 +89,6 @@ class DoorLog:
             return ""
         self._next_at = now + SAY_EVERY_S
         self._said = Counter(refused)
-        return "refused: " + ", ".join(
-            f"{count} {MEANINGS.get(reason, reason)}" for reason, count in sorted(new.items())
-        )
+        counts = ", ".join(f"{count} {MEANINGS.get(reason, reason)}" for reason, count in sorted(new.items()))
+        said = f"; the last: {last:.{LAST_CHARACTERS_MAX}}" if SAID & new.keys() and last else ""
+        return f"refused: {counts}{said}"

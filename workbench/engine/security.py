@@ -149,6 +149,8 @@ class Gate:
         To poll; `answer` when it is readable.
     refused : int
         Handshakes turned away.
+    last_address : str
+        Whence the last of them came.
     """
 
     def __init__(self, context: zmq.Context[Any], clients: Iterable[bytes]) -> None:
@@ -157,6 +159,7 @@ class Gate:
         self.socket.linger = 0
         self.socket.bind(ZAP_ADDRESS)
         self.refused = 0
+        self.last_address = ""
 
     def allow(self, key: bytes) -> None:
         """Let in one more client."""
@@ -169,9 +172,11 @@ class Gate:
                 parts = self.socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            route, (version, request, domain, _, _, mechanism, *credentials) = parts[:2], parts[2:]
+            route, (version, request, domain, address, _, mechanism, *credentials) = parts[:2], parts[2:]
             good = domain == ZAP_DOMAIN and mechanism == b"CURVE" and credentials[:1] != [] and version == b"1.0"
             good = good and credentials[0] in self._allowed
-            self.refused += not good
+            if not good:
+                self.refused += 1
+                self.last_address = address.decode("utf-8", "replace")[:100]
             status = (b"200", b"OK") if good else (b"400", b"key not on the list")
             self.socket.send_multipart([*route, b"1.0", request, *status, b"", b""])

@@ -116,7 +116,7 @@ def bind(socket: Socket, address: str) -> None:
         socket.bind(address)
     except zmq.ZMQError as error:
         raise ConfigError(
-            f"cannot listen on {address}: {error.strerror}; end what holds it, or choose another address"
+            f"cannot listen on {address}: {os.strerror(error.errno or 0)}; end what holds it, or choose another address"
         ) from error
     if address.startswith("ipc://"):
         os.chmod(address.removeprefix("ipc://"), 0o600)

@@ -15,13 +15,15 @@ RATE_FACTOR = 0.2
 class LearnerNotes:
     """Last step of a learner as its records tell it."""
 
-    __slots__ = ("loss", "number", "stepped", "tokens_per_s")
+    __slots__ = ("loss", "number", "starts", "stepped", "tokens_per_s", "where")
 
     def __init__(self) -> None:
         self.loss: float | None = None
         self.tokens_per_s = 0.0
         self.number = 0
         self.stepped = 0
+        self.starts = 0
+        self.where = ""
 
 
 class StatusBook:
@@ -51,7 +53,7 @@ class StatusBook:
                     "time_s": record.time_ns / 1e9,
                 }
             elif record.kind == Kind.LEARNER_JOINED:
-                self._of(learner_of(record.peer)).number = int(record.value)
+                self._joined(record)
             elif record.kind == Kind.QUORUM_REACHED:
                 self.window_s = record.value
             elif record.kind == Kind.SETTING_REFUSED:
@@ -59,6 +61,17 @@ class StatusBook:
 
     def _of(self, learner: int) -> LearnerNotes:
         return self.learners.setdefault(learner, LearnerNotes())
+
+    def _joined(self, record: Record) -> None:
+        notes, number = self._of(learner_of(record.peer)), int(record.value)
+        notes.starts += number != notes.number
+        notes.number = number
+        if "host" in record.detail:
+            notes.where = f"{record.detail['host']}, pid {record.detail['pid']}"
+
+    def where(self, learner: int) -> str:
+        """Host and pid of a learner that said so, empty for the others."""
+        return self._of(learner).where
 
     def _stepped(self, record: Record) -> None:
         notes = self._of(record.process - FIRST_LEARNER)
@@ -109,4 +122,6 @@ class StatusBook:
             "loss": notes.loss,
             "tokens_per_s": notes.tokens_per_s,
             "stepped": notes.stepped,
+            "starts": notes.starts,
+            "where": notes.where,
         }

@@ -76,6 +76,8 @@ class SyncerWire:
     Attributes
     ----------
     address : str
+    across : bool
+        Whether it listens on an address.
     refused : Counter
         Frames that were dropped, by reason.
 
@@ -111,6 +113,7 @@ class SyncerWire:
             self._waits.close()
             raise
         self._connections = Connections(sockets, run_id, sizes, folder, self._publisher.blocks)
+        self.across = bool(listen)
         self._connections.learners = learners
         self.refused: Counter[str] = self._connections.refused
 
@@ -148,8 +151,9 @@ class SyncerWire:
     def _watch_the_door(self) -> None:
         if self._gate is not None:
             self._gate.answer()
-            if self._gate.refused:
+            if self._gate.refused > self.refused["key"]:
                 self.refused["key"] = self._gate.refused
+                self._connections.last_refusal = f"a key that is not on the list, from {self._gate.last_address}"
         for monitor, handshakes in zip(self._monitors, self._handshakes, strict=True):
             ended, failed = handshakes.take(monitor.read())
             if ended:
@@ -222,6 +226,11 @@ class SyncerWire:
     def wake(self) -> None:
         """End the poll in progress, or the next; the one method that other threads may call."""
         self._waits.wake()
+
+    @property
+    def last_refusal(self) -> str:
+        """What was last said to, or of, somebody who was not let in."""
+        return self._connections.last_refusal
 
     def answer(self, question: Callable[[Ask], Facts | str]) -> None:
         """Have who asks before greeting answered by ``question``: facts of the run, or one line that says why not."""

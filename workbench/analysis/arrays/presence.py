@@ -98,6 +98,8 @@ class _Reader:
         self.presence = Presence(close_ns)
         self.open_since = -1
         self.connections: list[tuple[int, int]] = []
+        self.supervised: set[int] = set()
+        self.lost_by = ""
 
     def life(self, number: int, time_ns: int) -> Life:
         """Life of a process number, begun now if nothing told of its start."""
@@ -106,9 +108,13 @@ class _Reader:
             if life.number == number:
                 return life
         for life in lives:
-            self.end(life, time_ns, died=True)
+            self.end(life, self._last_sign(time_ns), died=True)
         lives.append(Life(number, time_ns))
         return lives[-1]
+
+    def _last_sign(self, time_ns: int) -> int:
+        """When a life of which nobody saw the end was last known to be there, ``time_ns`` at the latest."""
+        return self.connections[-1][1] if self.open_since < 0 and self.connections else time_ns
 
     @staticmethod
     def end(life: Life, time_ns: int, *, died: bool) -> None:
@@ -123,6 +129,7 @@ class _Reader:
             life.joined_ns, life.joined_event = time_ns, event
         self.disconnected(time_ns)
         self.open_since = time_ns
+        self.lost_by = ""
 
     def disconnected(self, time_ns: int) -> None:
         """Close the open connection."""
@@ -133,6 +140,7 @@ class _Reader:
     def lost(self, time_ns: int, reason: str) -> None:
         """Take a LEARNER_LOST."""
         self.disconnected(time_ns)
+        self.lost_by = reason
         if reason == "removed":
             self.presence.removed_ns = time_ns
         joined = [life for life in self.presence.lives if life.joined_ns >= 0]
@@ -140,7 +148,10 @@ class _Reader:
             self.end(joined[-1], time_ns, died=reason in DEATHS)
 
     def done(self) -> Presence:
-        """Close what is open."""
+        """Close what is open; whose socket closed for good, unseen by a supervisor, is taken to have died then."""
+        for life in self.presence.lives[-1:]:
+            if life.number not in self.supervised and self.lost_by == "socket":
+                self.end(life, self._last_sign(self.presence.close_ns), died=True)
         self.disconnected(self.presence.close_ns)
         self.presence.connected = union(self.connections)
         return self.presence
@@ -168,6 +179,7 @@ def _enter(reader: _Reader, event: int, kind: int, time_ns: int, value: float, r
     elif kind == Kind.LEARNER_LOST:
         reader.lost(time_ns, reason)
     elif kind == Kind.PROCESS_STARTED:
+        reader.supervised.add(int(value))
         reader.life(int(value), time_ns)
     elif kind == Kind.PROCESS_ENDED:
         ended = [life for life in reader.presence.lives if life.number == int(value)]
