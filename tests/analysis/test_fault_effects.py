@@ -5,6 +5,7 @@ import pytest
 from tests.analysis.runs import CONFIG, FAULTS, SECOND, began, ended, fault, joined, merged, rec, simulated
 from workbench.analysis.arrays import incidents
 from workbench.analysis.arrays.fault_effects import fault_effects
+from workbench.analysis.arrays.tables import run_span
 from workbench.analysis.from_records import tables
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, process_of
@@ -32,10 +33,11 @@ def test_what_came_of_each_fault_by_hand() -> None:
 
 
 def test_faults_of_a_run_are_all_there() -> None:
-    found = fault_effects(tables(simulated()))
-    assert [(row["kind"], row["learner"], row["time_s"], row["for_s"]) for row in found] == [
-        (f.kind, f.learner, f.at_ns / SECOND, f.for_ns / SECOND) for f in FAULTS
+    found, start_s = fault_effects(tables(simulated())), run_span(tables(simulated()))[0] / SECOND
+    assert [(row["kind"], row["learner"], row["for_s"]) for row in found] == [
+        (f.kind, f.learner, f.for_ns / SECOND) for f in FAULTS
     ]
+    assert [row["time_s"] for row in found] == pytest.approx([f.at_ns / SECOND - start_s for f in FAULTS])
     kill, stall, slow = found
     assert kill["merges_missed"] > 5 and 3 < kill["merged_again_s"] < 4
     assert stall["merges_missed"] > 5

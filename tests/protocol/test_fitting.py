@@ -36,7 +36,7 @@ def test_a_join_of_another_number_of_fragments_is_refused_and_changes_nothing(
         assert welcomed and not talk.of(Kind.MESSAGE_REFUSED)
         return
     (end,) = [a for a in done if isinstance(a, Send)]
-    assert (end.connection, type(end.message), end.message.reason) == (99, msg.End, "fragments")
+    assert isinstance(end.message, msg.End) and (end.connection, end.message.reason) == (99, "fragments")
     assert isinstance(done[0], Append), "the record goes ahead of the answer"
     (refused,) = talk.records[was:]
     assert (refused.kind, refused.peer) == (Kind.MESSAGE_REFUSED, process_of(1))

@@ -85,11 +85,13 @@ def seconds(value: float | None) -> str:
 
     Examples
     --------
-    >>> seconds(0.0), seconds(0.003), seconds(1.05), seconds(89.76), seconds(7265.0)
-    ('0 s', '3 ms', '1.05 s', '89.8 s', '2 h 1 min')
+    >>> seconds(0.0), seconds(0.003), seconds(1.05), seconds(89.76), seconds(7265.0), seconds(-0.5)
+    ('0 s', '3 ms', '1.05 s', '89.8 s', '2 h 1 min', '-500 ms')
     """
     if value is None:
         return "none"
+    if value < 0:
+        return f"-{seconds(-value)}"
     if value >= 3600:
         return f"{int(value // 3600)} h {int(value % 3600 // 60)} min"
     if value >= 600:

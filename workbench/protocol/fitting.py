@@ -6,7 +6,7 @@ The wire checks the same before a machine hears of it; the machine does not rely
 from __future__ import annotations
 
 from workbench.protocol.actions import Send
-from workbench.protocol.messages import CONTROL, End, Join, LearnerMessage, Metadata
+from workbench.protocol.messages import CONTROL, End, Join, Message, Metadata
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.syncer_core import SyncerCore
 
@@ -14,7 +14,7 @@ FOREIGN = "fragments"
 """Reason of the END that sends such a process away."""
 
 
-def misfit(message: LearnerMessage, fragments: int) -> str:
+def misfit(message: Message, fragments: int) -> str:
     """What does not fit a run of so many fragments, as one line; empty if all does."""
     if not isinstance(message, Join | Metadata):
         return ""
@@ -24,7 +24,7 @@ def misfit(message: LearnerMessage, fragments: int) -> str:
     return f"{what} of another run: {', '.join(wrong)} entries, the run {fragments} fragments" if wrong else ""
 
 
-def refused(core: SyncerCore, connection: int, message: LearnerMessage) -> bool:
+def refused(core: SyncerCore, connection: int, message: Message) -> bool:
     """Refuse a message that does not fit, recorded with its reason; who wants to join with it is sent away."""
     why = misfit(message, core.state.fixed.fragments)
     if not why:

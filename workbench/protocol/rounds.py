@@ -126,7 +126,8 @@ def _pull(core: SyncerCore, round_: Round, admitted: list[Member], over: bool) -
     round_.state = RoundState.PULLING
     round_.grace_ended_at = core.now
     asked = {m.learner for m in admitted}
-    round_.left_out = {
+    answered = {m: why for m, why in round_.left_out.items() if m in round_.pulls and m not in round_.here}
+    left_out = {
         m.learner: admission.why_not(state, m, round_, core.now)
         for m in state.members.values()
         if m.connected
@@ -135,6 +136,7 @@ def _pull(core: SyncerCore, round_: Round, admitted: list[Member], over: bool) -
         and m.learner not in round_.here
         and not was_asked(round_, m)
     }
+    round_.left_out = left_out | {m: why for m, why in answered.items() if m not in asked}
     core.record(
         Kind.GRACE_ENDED,
         round=round_.t,

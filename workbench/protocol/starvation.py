@@ -11,6 +11,7 @@ CAUSES = {
     "update_unfolded": "base_behind",
     "stale": "base_behind",
     "late": "pull_limit",
+    "unanswered": "pull_limit",
     "rejoined": "not_fresh",
 }
 """Reasons of refusals and drops that are one of the five causes under another name; other words stay."""
@@ -25,6 +26,11 @@ REMEDIES = {
 """What helps a learner that is left out for this cause."""
 
 
+def cause_of(reason: str) -> str:
+    """The cause that a reason of a refusal or a drop stands for."""
+    return CAUSES.get(reason, reason)
+
+
 def count(core: SyncerCore, round_: Round) -> None:
     """A round was closed: count who was left out, and say so after 2 H rounds in a row."""
     state = core.state
@@ -36,18 +42,19 @@ def count(core: SyncerCore, round_: Round) -> None:
             continue
         if not (member.connected and member.healed) or member.quarantined:
             continue
-        cause = _cause(round_, member.learner)
+        cause = _cause(core, round_, member.learner)
         member.rounds_missed += 1
         member.missed_why[cause] = member.missed_why.get(cause, 0) + 1
         if member.rounds_missed >= limit:
             _report(core, member.learner)
 
 
-def _cause(round_: Round, learner: int) -> str:
+def _cause(core: SyncerCore, round_: Round, learner: int) -> str:
+    """Why its work is in no merge of this round; who was not there yet when grace ended came too late for it."""
     if learner in round_.here:
         return "round_skipped"
-    why = round_.left_out.get(learner, "not_ready")
-    return CAUSES.get(why, why)
+    late = "not_ready" if core.state.book.policy.eligibility == "step" else "not_fresh"
+    return cause_of(round_.left_out.get(learner, late))
 
 
 def _report(core: SyncerCore, learner: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.arrays.presence import acted
-from workbench.analysis.arrays.tables import NS, Array, Tables, details_of, events_of
+from workbench.analysis.arrays.tables import NS, Array, Tables, details_of, events_of, run_span
 from workbench.protocol.records import Kind, learner_of
 
 ENDLESS_NS = 2**62
@@ -19,10 +19,11 @@ def fault_effects(tables: Tables) -> list[dict[str, Any]]:
     Returns
     -------
     list of dict
-        ``time_s``; ``kind``; ``learner`` (None for the syncer); ``for_s`` (0 for one that acts once, None for one
-        without an end); ``effect`` (False: its target was gone); ``merges_missed`` by the learner from the fault to
-        the merge that contains it again, and ``merged_again_s``, when that was, None if never (of a learner alone);
-        ``without_merge_s``, the time between the merges before and after (of the syncer alone).
+        ``time_s``, from the start of rounds; ``kind``; ``learner`` (None for the syncer); ``for_s`` (0 for one that
+        acts once, None for one without an end); ``effect`` (False: its target was gone); ``merges_missed`` by the
+        learner from the fault to the merge that contains it again, and ``merged_again_s``, when that was, None if
+        never (of a learner alone); ``without_merge_s``, the time between the merges before and after (of the syncer
+        alone).
     """
     merged_ns = tables["events"]["time_ns"][tables["merges"]["event"]]
     included = tables["merges"]["included"]
@@ -34,12 +35,12 @@ def fault_effects(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _effect(tables: Tables, event: int, detail: dict[str, Any], merged_ns: Array, included: Array) -> dict[str, Any]:
-    events = tables["events"]
+    events, began = tables["events"], run_span(tables)[0]
     start, learner = int(events["time_ns"][event]), learner_of(int(events["peer"][event]))
     until = int(detail.get("until_ns", start))
     endless = until < 0 or until >= ENDLESS_NS
     found: dict[str, Any] = {
-        "time_s": start * NS,
+        "time_s": (start - began) * NS,
         "kind": str(events["reason"][event]),
         "learner": learner if learner >= 0 else None,
         "for_s": None if endless else max(until - start, 0) * NS,
@@ -49,19 +50,17 @@ def _effect(tables: Tables, event: int, detail: dict[str, Any], merged_ns: Array
         return found
     if learner < 0:
         return found | {"without_merge_s": _around(merged_ns, start)}
-    return found | _missed(merged_ns, included, learner, start, start if endless else until)
+    missed, again = _missed(merged_ns, included, learner, start, start if endless else until)
+    return found | {"merges_missed": missed, "merged_again_s": None if again is None else (again - began) * NS}
 
 
-def _missed(merged_ns: Array, included: Array, learner: int, start: int, until: int) -> dict[str, Any]:
-    """Merges without the learner from the fault to the first one after its end that has it."""
+def _missed(merged_ns: Array, included: Array, learner: int, start: int, until: int) -> tuple[int, int | None]:
+    """Merges without the learner from the fault to the first one after its end that has it, and when that was [ns]."""
     has = included[:, learner] == 1 if learner < included.shape[1] else np.zeros(len(merged_ns), bool)
     again = np.flatnonzero(has & (merged_ns >= until))
     last = int(again[0]) if len(again) else len(merged_ns)
     since = int(np.searchsorted(merged_ns, start))
-    return {
-        "merges_missed": int((~has[since:last]).sum()),
-        "merged_again_s": float(merged_ns[last]) * NS if len(again) else None,
-    }
+    return int((~has[since:last]).sum()), int(merged_ns[last]) if len(again) else None
 
 
 def _around(merged_ns: Array, start: int) -> float | None:

@@ -1,11 +1,14 @@
-"""What the syncer reported of its own accord: starved and stalled learners, lost quorums, its own stops."""
+"""What the syncer reported of its own accord: starved and stalled learners, lost quorums, its own stops.
+
+Points in time are seconds from the start of rounds.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import Any
 
-from workbench.analysis.arrays.tables import NS, Tables, details_of, events_of, run_span
+from workbench.analysis.arrays.tables import NS, Tables, details_of, events_of, run_span, since_began
 from workbench.protocol.records import Kind, learner_of
 
 
@@ -24,7 +27,7 @@ def starved(tables: Tables) -> list[dict[str, Any]]:
     for event in events_of(tables, Kind.LEARNER_STARVED).tolist():
         learner, cause = learner_of(int(events["peer"][event])), str(events["reason"][event])
         mine = found.setdefault(learner, {"learner": learner, "reports": 0, "rounds_missed": 0})
-        mine.setdefault("first_s", float(events["time_ns"][event]) * NS)
+        mine.setdefault("first_s", float(since_began(tables, events["time_ns"][event])))
         mine["reports"] += 1
         mine["rounds_missed"] += int(events["steps"][event])
         detail = details.get(event, {})
@@ -47,7 +50,7 @@ def stalled(tables: Tables) -> list[dict[str, Any]]:
     events = tables["events"]
     found: dict[int, dict[str, Any]] = {}
     for event in events_of(tables, Kind.LEARNER_STALLED).tolist():
-        learner, time_s = learner_of(int(events["peer"][event])), float(events["time_ns"][event]) * NS
+        learner, time_s = learner_of(int(events["peer"][event])), float(since_began(tables, events["time_ns"][event]))
         found.setdefault(learner, {"learner": learner, "reports": 0, "first_s": time_s})["reports"] += 1
     return [found[learner] for learner in sorted(found)]
 
@@ -63,13 +66,13 @@ def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
     """
     events, details = tables["events"], details_of(tables, Kind.QUORUM_LOST)
     regained = events_of(tables, Kind.QUORUM_REGAINED)
-    _, closed = run_span(tables)
+    began, closed = run_span(tables)
     result = []
     for event in events_of(tables, Kind.QUORUM_LOST).tolist():
         later = regained[regained > event]
         start, end = int(events["time_ns"][event]), int(events["time_ns"][later[0]]) if len(later) else closed
         result.append({
-            "start_s": start * NS,
+            "start_s": (start - began) * NS,
             "for_s": (end - start) * NS,
             "regained": bool(len(later)),
             "possible": int(events["value"][event]),
@@ -83,7 +86,7 @@ def own_stops(tables: Tables) -> list[dict[str, Any]]:
     """Times at which the syncer noticed that it had itself been stopped: ``time_s`` and ``for_s``."""
     events = tables["events"]
     return [
-        {"time_s": float(events["time_ns"][event]) * NS, "for_s": float(events["value"][event])}
+        {"time_s": float(since_began(tables, events["time_ns"][event])), "for_s": float(events["value"][event])}
         for event in events_of(tables, Kind.SELF_STOPPED).tolist()
     ]
 

@@ -64,6 +64,11 @@ def run_span(tables: Tables) -> tuple[int, int]:
     return int(time_ns[first]), last
 
 
+def since_began(tables: Tables, time_ns: Any) -> Any:
+    """Points in time [ns of a process's clock] as seconds from the start of rounds: the one origin that people read."""
+    return (time_ns - run_span(tables)[0]) * NS
+
+
 def _told_to_leave(tables: Tables, ended: int) -> int:
     """When the end of the run began: rounds in flight were given up, or the first learner left; never after its end."""
     events = tables["events"]

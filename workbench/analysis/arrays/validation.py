@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from workbench.analysis.arrays.tables import NS, Array, Tables
+from workbench.analysis.arrays.tables import Array, Tables, since_began
 
 
 def processed_at_merges(tables: Tables) -> Array:
@@ -24,13 +24,13 @@ def validation_curve(tables: Tables) -> dict[str, Array]:
     -------
     dict of str to ndarray (eval,)
         ``loss`` [nat], ``merges``, ``tokens`` (merged), ``tokens_processed`` (recorded before the newest merge in the
-        evaluated weights) and ``time_s`` [s] on the evaluator's clock.
+        evaluated weights) and ``time_s``, from the start of rounds to the end of the evaluation [s].
     """
     evals = tables["evals"]
     processed = np.r_[0, processed_at_merges(tables)]
     newest = np.clip(evals["merges"], 0, len(processed) - 1)
     columns = {name: evals[name] for name in ("loss", "merges", "tokens")}
-    return {**columns, "tokens_processed": processed[newest], "time_s": evals["time_ns"] * NS}
+    return {**columns, "tokens_processed": processed[newest], "time_s": since_began(tables, evals["time_ns"])}
 
 
 REACHED = ("merges", "tokens", "tokens_processed", "time_s")

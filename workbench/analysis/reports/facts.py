@@ -40,7 +40,8 @@ def facts(source: Source, config: RunConfig | None = None, *, written: bool = Fa
         ``run_id``, ``preset``, ``clock``, ``code_version``, ``config`` (`SHOWN`), ``changed`` (keys that differ from
         the preset: [its value, the run's]), ``state`` (``finished``, ``stopped``, ``running`` or ``cut_off``),
         ``state_reason``, ``closed`` (the tape), ``merges``, ``merges_wanted``, ``duration_s`` (from the start of
-        rounds), ``ended_s`` (on the run's clock), ``learners_seen``, ``faults_planned`` (chaos and scenario texts).
+        rounds), ``began_s`` (the start of rounds on the clocks of the processes), ``learners_seen``,
+        ``faults_planned`` (chaos and scenario texts).
     """
     tables, config = tables_of(source), config or config_of(source)
     attrs = source.attrs if isinstance(source, xr.DataTree) else {}
@@ -60,7 +61,7 @@ def facts(source: Source, config: RunConfig | None = None, *, written: bool = Fa
         "merges": len(tables["merges"]["event"]),
         "merges_wanted": config.rounds,
         "duration_s": (ended - began) * NS,
-        "ended_s": ended * NS,
+        "began_s": began * NS,
         "learners_seen": learner_count(tables),
         "faults_planned": dict(attrs.get("faults") or {}),
     }

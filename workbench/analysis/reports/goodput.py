@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.arrays.course import edges_ns, useful_course
-from workbench.analysis.arrays.tables import NS, run_span
+from workbench.analysis.arrays.tables import NS, run_span, since_began
 from workbench.analysis.arrays.time_shares import CAUSES, time_shares, uptime
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.labelled import Source
@@ -54,7 +54,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         "uptime": _known(uptime(tables)),
         "causes": list(CAUSES),
         "by_learner": rows,
-        "edges_s": (edges_ns(tables, BINS) * NS).tolist(),
+        "edges_s": since_began(tables, edges_ns(tables, BINS)).tolist(),
     }
 
 

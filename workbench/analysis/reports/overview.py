@@ -14,6 +14,7 @@ from workbench.analysis.labelled import Source
 from workbench.analysis.reports import goodput, ledger, participation, rounds, staleness, validation
 from workbench.analysis.reports.facts import RUNNING, facts
 from workbench.config import RunConfig
+from workbench.protocol.starvation import REMEDIES
 
 
 def report(source: Source, config: RunConfig | None = None, *, written: bool = False) -> dict[str, Any]:
@@ -53,7 +54,7 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         "faults": fault_effects(tables),
         "faults_unstruck": _unstruck(tables, run),
         "incidents": {
-            "starved": incidents.starved(tables),
+            "starved": _starved(tables, parts["participation"]),
             "stalled": incidents.stalled(tables),
             "quorums_lost": lost,
             "quorum_lost_s": sum(row["for_s"] for row in lost),
@@ -62,6 +63,17 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         },
         "learners": _learners(tables, parts),
     }
+
+
+def _starved(tables: Tables, participation: dict[str, Any]) -> list[dict[str, Any]]:
+    """Starved learners with the cause that kept each out of most merges of the run, as the table of participation."""
+    rows = incidents.starved(tables)
+    for row in rows:
+        causes = participation["by_learner"][row["learner"]]["left_out"]
+        if causes:
+            row["cause"] = next(iter(causes))
+            row["remedy"] = REMEDIES.get(row["cause"], "")
+    return rows
 
 
 def _unstruck(tables: Tables, run: dict[str, Any]) -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ import numpy as np
 from workbench.analysis.arrays.course import edges_ns, participation_course
 from workbench.analysis.arrays.exclusions import ABSENCES, INCLUDED, UNEXPECTED_BUT_INCLUDED, counts, standings
 from workbench.analysis.arrays.participation import Participation, participation
-from workbench.analysis.arrays.tables import NS, Array
+from workbench.analysis.arrays.tables import Array, since_began
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.labelled import Source
 from workbench.config import RunConfig
-from workbench.protocol.starvation import REMEDIES
+from workbench.protocol.starvation import REMEDIES, cause_of
 
 BINS = 20
 """Parts of the run over which shares are told."""
@@ -28,9 +28,10 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
     -------
     dict
         ``merges``, ``participation``, ``expected`` and ``included`` (of the expected, over all learners),
-        ``left_out`` (reasons for which expected learners were left out, with counts), ``not_expected`` (the same for
-        learners that were not expected), ``remedies`` (by reason, what helps), ``by_learner`` and ``over_time``
-        (``edges_s``, ``participation``, ``contributors``; None where nobody was expected).
+        ``left_out`` (causes for which expected learners were left out, in the syncer's words, with counts),
+        ``not_expected`` (the same for learners that were not expected), ``remedies`` (by cause, what helps),
+        ``by_learner`` and ``over_time`` (``edges_s``, ``participation``, ``contributors``; None where nobody was
+        expected).
         Rows by learner hold ``learner``, ``merges`` = ``included`` + ``left_out_count`` + ``included_unexpected`` +
         ``not_expected_count``, ``expected``, ``participation``, ``left_out`` and ``not_expected`` by reason,
         ``alive``, ``reachable``, ``contributed`` (numbers of merges) and ``over_time``.
@@ -53,7 +54,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         "remedies": {reason: REMEDIES[reason] for reason in left_out if reason in REMEDIES},
         "by_learner": learners,
         "over_time": {
-            "edges_s": (edges_ns(tables, BINS) * NS).tolist(),
+            "edges_s": since_began(tables, edges_ns(tables, BINS)).tolist(),
             "participation": shares(share),
             "contributors": shares(contributors),
         },
@@ -63,7 +64,10 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
 def _of_learner(learner: int, told: Mapping[str, int], found: Participation) -> dict[str, Any]:
     expected, share = int(found.expected[:, learner].sum()), float(found.per_learner[learner])
     known = (INCLUDED, UNEXPECTED_BUT_INCLUDED, *ABSENCES)
-    left_out = {reason: count for reason, count in told.items() if reason not in known}
+    left_out: Counter[str] = Counter()
+    for reason, count in told.items():
+        if reason not in known:
+            left_out[cause_of(reason)] += count
     not_expected = {reason: told[reason] for reason in ABSENCES if reason in told}
     return {
         "learner": learner,
@@ -71,7 +75,7 @@ def _of_learner(learner: int, told: Mapping[str, int], found: Participation) -> 
         "expected": expected,
         "included": told.get(INCLUDED, 0),
         "participation": share if expected else None,
-        "left_out": left_out,
+        "left_out": dict(left_out.most_common()),
         "left_out_count": sum(left_out.values()),
         "included_unexpected": told.get(UNEXPECTED_BUT_INCLUDED, 0),
         "not_expected": not_expected,

@@ -9,7 +9,7 @@ import numpy as np
 
 from workbench.analysis.arrays.rounds import DURATIONS, OUTCOMES, rounds
 from workbench.analysis.arrays.spread import spread
-from workbench.analysis.arrays.tables import NS, Tables, events_of
+from workbench.analysis.arrays.tables import NS, Tables, events_of, since_began
 from workbench.analysis.bound import Gaps, gaps
 from workbench.analysis.fault_waits import fault_waits
 from workbench.analysis.from_tape import config_of, tables_of
@@ -36,7 +36,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         (``start_s``, ``gap_s``, ``bound_s``, ``excess_s``), those shorter than any possible bound left out.
         ``at_faults``: for each fault ``kind``, ``learner`` (-1: the syncer), ``start_s``, ``for_s``, the longest time
         between two merges around it (``longest_s``, None if there were no two), and B from the step times before it
-        (``bound_s``, infinite if there was none).
+        (``bound_s``, infinite if there was none).  ``start_s`` counts from the start of rounds.
     """
     tables, config = tables_of(source), config or config_of(source)
     found = rounds(tables)
@@ -52,7 +52,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         "durations_s": _durations(found),
         "contributors": _contributors(tables),
         **_between(tables),
-        **_gaps(gaps(tables, config)),
+        **_gaps(tables, gaps(tables, config)),
         "at_faults": _at_faults(tables, config),
     }
 
@@ -62,7 +62,7 @@ def _at_faults(tables: Tables, config: RunConfig) -> list[dict[str, Any]]:
         {
             "kind": wait.kind,
             "learner": wait.process - FIRST_LEARNER if wait.process >= FIRST_LEARNER else -1,
-            "start_s": wait.start_ns * NS,
+            "start_s": since_began(tables, wait.start_ns),
             "for_s": (wait.end_ns - wait.start_ns) * NS,
             "longest_s": None if np.isnan(wait.longest_s) else wait.longest_s,
             "bound_s": wait.bound_s,
@@ -92,19 +92,19 @@ def _contributors(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _between(tables: Tables) -> dict[str, Any]:
-    times = np.sort(tables["events"]["time_ns"][tables["merges"]["event"]]) * NS
+    times = np.sort(since_began(tables, tables["events"]["time_ns"][tables["merges"]["event"]]))
     waits = np.diff(times)
     longest = np.argsort(-waits, kind="stable")[:GAPS_SHOWN].tolist()
     rows = [{"start_s": float(times[at]), "for_s": float(waits[at])} for at in longest]
     return {"between_merges_s": spread(waits), "longest_between": rows}
 
 
-def _gaps(found: Gaps) -> dict[str, Any]:
+def _gaps(tables: Tables, found: Gaps) -> dict[str, Any]:
     length = (found.end_ns - found.start_ns) * NS
     longest = np.argsort(-length, kind="stable")[:GAPS_SHOWN].tolist()
     rows = [
         {
-            "start_s": float(found.start_ns[at]) * NS,
+            "start_s": float(since_began(tables, found.start_ns[at])),
             "gap_s": float(length[at]),
             "bound_s": float(found.bound_s[at]),
             "excess_s": float(found.excess_s[at]),

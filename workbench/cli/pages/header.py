@@ -18,6 +18,8 @@ def show(path: str, run: Run) -> Iterator[Text]:
     yield Text.assemble((path, "bold"), f"  {about}")
     text, style = state(run)
     yield Text(text, style=style)
+    since = words.seconds(run["began_s"])
+    yield Text(f"times count from the start of rounds, {since} after that of the run", style="dim")
 
 
 def state(run: Run) -> tuple[str, str]:
