@@ -11,7 +11,10 @@ from workbench.engine.door import SAY_EVERY_S, DoorLog, Handshakes
 
 def test_the_first_refusal_is_said_at_once_the_next_later_and_together() -> None:
     log, refused = DoorLog(), Counter({"key": 1})
-    assert log.line(refused, "a key, from 10.0.0.7", 0.0) == "refused: 1 keys that are not on the list; the last: a key, from 10.0.0.7"
+    assert (
+        log.line(refused, "a key, from 10.0.0.7", 0.0)
+        == "refused: 1 keys that are not on the list; the last: a key, from 10.0.0.7"
+    )
     refused["key"] += 1000
     refused["garbled"] += 5
     assert log.line(refused, "", SAY_EVERY_S / 2) == ""

@@ -61,7 +61,9 @@ def _status(run: Run) -> dict[str, Any] | None:
 def line(status: dict[str, Any]) -> str:
     """Return a run's status as one line."""
     loss = status.get("val_loss")
-    states = " ".join(f"{one['label']}:{one['state']}" for one in status["learners"] if one["state"] not in ("running", "connected"))
+    states = " ".join(
+        f"{one['label']}:{one['state']}" for one in status["learners"] if one["state"] not in ("running", "connected")
+    )
     parts = [
         f"{status['phase']}: merges {status['merges']}/{status['rounds']}",
         f"{status['elapsed_s']:.0f} s",
