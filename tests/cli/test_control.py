@@ -42,8 +42,8 @@ class RememberingRun:
     def revive(self, *arguments: Any) -> None:
         self.asked.append(("revive", *arguments))
 
-    def set(self, values: dict[str, Any]) -> int:
-        self.asked.append(("set", values))
+    def set(self, values: dict[str, Any], who: str) -> int:
+        self.asked.append(("set", values, who))
         return 4
 
     def stop(self) -> None:
@@ -68,7 +68,8 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RememberingRun:
         (["kill", "syncer", "--down", "1.5"], ("kill", "syncer", 1.5)),
         (["stall", "0", "--for", "2"], ("stall", 0, 2.0)),
         (["revive", "L3"], ("revive", 3)),
-        (["set", "grace_gamma=0.5", "merge=mean"], ("set", {"grace_gamma": 0.5, "merge": "mean"})),
+        (["set", "grace_gamma=0.5", "merge=mean"], ("set", {"grace_gamma": 0.5, "merge": "mean"}, "cli")),
+        (["set", "quorum=2", "--who", "night shift"], ("set", {"quorum": 2}, "night shift")),
         (["stop"], ("stop",)),
     ],
 )

@@ -53,7 +53,7 @@ def test_one_seed_tells_its_story(asked: list[dict[str, Any]], capsys: pytest.Ca
     assert main(["explore", "--seed", "5"]) == 0
     out = capsys.readouterr().out
     assert "all invariants held: 40 merges" in out
-    assert "fault_injected" in out
+    assert "fault_injected" in out and "in the order of the journal" in out
     assert asked == []
 
 

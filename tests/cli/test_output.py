@@ -56,3 +56,22 @@ def test_a_terminal_without_block_characters_shows_plain_ones(monkeypatch: pytes
 def test_what_is_cut_is_said() -> None:
     assert output.some([1, 2, 3], 3) == ([1, 2, 3], "")
     assert output.some(list(range(1003)), 2) == ([0, 1], "not shown: 1,001 more (--json has all)")
+
+
+def test_no_line_of_a_table_ends_in_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = output.console()
+    screen.print(
+        output.aligned("title", ("", ">n", "word"), [("a", "1", "x"), ("b", "22", "a longer one"), ("", "", "")])
+    )
+    screen.print(output.pairs("", [("short", "y"), ("a long label", "a long value")]))
+    screen.print("kept  blanks", end="  ")
+    out = capsys.readouterr().out
+    assert out.endswith("kept  blanks  ")
+    lines = out.splitlines()[:-1]
+    assert [line for line in lines if line != line.rstrip()] == [] and any("22  a longer one" in line for line in lines)
+
+
+def test_styles_behind_trailing_blanks_stay() -> None:
+    stream = io.StringIO()
+    assert output._Lean(stream).write("\x1b[2mhead   \x1b[0m  \x1b[1m\x1b[0m\nnext \n")
+    assert stream.getvalue() == "\x1b[2mhead   \x1b[0m\x1b[1m\x1b[0m\nnext\n"

@@ -85,6 +85,13 @@ def test_a_journal_without_a_merge_or_without_a_step_is_not_certified(run: Live)
         nothing.verify()
 
 
+def test_a_report_shows_itself_in_one_line(run: Live) -> None:
+    report = replayed(run)
+    shown = repr(report)
+    assert shown.startswith("<ReplayReport: ") and f"{report.merges} of {report.merges} merges" in shown
+    assert "\n" not in shown and "array" not in shown and len(shown) < 300
+
+
 def test_another_environment_is_named_and_never_claimed_to_be_exact_in_silence(
     tape: xr.DataTree, trained: TrainedRun
 ) -> None:

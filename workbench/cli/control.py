@@ -31,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", nargs="*", metavar="TARGET | KEY=VALUE", help="whom, or the settings")
     parser.add_argument("--down", metavar="S", type=float, help="seconds until another process starts (0: never)")
     parser.add_argument("--for", metavar="S", type=float, default=3.0, dest="for_s", help="seconds of a stall")
+    parser.add_argument("--who", metavar="NAME", default="cli", help="who asks for a change, for the tape (cli)")
     options.add_json(parser)
 
 
@@ -67,7 +68,7 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
         run.stop()
         return {"done": "stop", "run": str(run.path)}
     if action == "set":
-        return {"done": "set", "revision": run.set(settings_of(arguments.what))}
+        return {"done": "set", "revision": run.set(settings_of(arguments.what), who=arguments.who)}
     target = target_of(arguments.what, action)
     if action == "kill":
         run.kill(target, arguments.down)

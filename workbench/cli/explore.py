@@ -2,7 +2,7 @@
 
 `--seeds N --first S` runs the seeds S to S + N - 1 and names those that break a
 rule, each with a command that runs a shrunk schedule again; `--seed S` runs one
-and tells its story.
+and tells its story in the order of the journal.
 Exit code 1: a rule was broken.
 """
 
@@ -18,6 +18,12 @@ from workbench.config import ConfigError
 if TYPE_CHECKING:
     from workbench.simulate.explorer import ExploreReport, Story
     from workbench.simulate.schedules import Schedule
+
+
+ORDER = (
+    "\nin the order of the journal: a learner's record stands where the syncer took it, so times of different "
+    "processes may go back"
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,6 +87,7 @@ def tell(story: Story, in_json: bool) -> int:
         output.print_json({"failure": story.failure, "story": story.text})
     else:
         print(story.text)
+        print(ORDER)
     return 1 if story.failure else 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
@@ -16,6 +17,8 @@ from workbench.config import ConfigError
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from workbench.tape import TapeError
 
 TABLES = ("ledger", "participation", "staleness", "goodput", "rounds", "validation")
 """Tables that ``workbench inspect`` shows, keys of `workbench.analysis.reports.REPORTS`."""
@@ -38,10 +41,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from workbench.analysis.reports import REPORTS
     from workbench.analysis.reports.facts import facts
-    from workbench.tape import being_written, open_tape
+    from workbench.tape import TapeError, being_written, open_tape
 
     written = being_written(arguments.run)
-    tape = open_tape(arguments.run)
+    try:
+        tape = open_tape(arguments.run)
+    except TapeError as error:
+        raise why_without_tape(arguments.run, error) from error
     about = facts(tape, written=written)
     more = {"losses": losses} if arguments.table == "validation" else {}
     report = REPORTS[arguments.table or "overview"](tape, **more)
@@ -51,6 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         show(arguments, tape, report)
     return 0 if is_balanced(arguments.table, report) else 1
+
+
+def why_without_tape(run: Path, error: TapeError) -> TapeError:
+    """Return the error with what the supervisor of a run said last, if the run ended before it had a tape."""
+    from workbench.engine.layout import read_outcome
+    from workbench.tape import RunFolder, TapeError
+
+    ended = read_outcome(run)
+    if ended is None or RunFolder(run).journal.exists():
+        return error
+    code, line = ended
+    return TapeError(f"{run} holds no tape: the run ended before it began, with exit code {code}: {line or 'no word'}")
 
 
 def checked(arguments: argparse.Namespace) -> list[float]:

@@ -9,11 +9,12 @@ import codecs
 import io
 import json
 import math
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO, cast
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -38,7 +39,22 @@ def console() -> Console:
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("plain", in_plain_characters)
         sys.stdout.reconfigure(errors="plain")
-    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False)
+    return Console(file=cast(TextIO, _Lean(sys.stdout)), highlight=False, markup=False, emoji=False)
+
+
+class _Lean:
+    """A stream of text without the blanks that fill lines up to the width of a table."""
+
+    TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)(?=\n)")
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(self.TRAILING.sub(r"\1", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def in_plain_characters(error: UnicodeError) -> tuple[str, int]:

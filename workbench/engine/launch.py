@@ -16,14 +16,13 @@ from workbench.config import ConfigError, RunConfig, to_toml
 from workbench.config.idle import idle_in
 from workbench.engine import control
 from workbench.engine.injecting import Injecting
-from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, write_private
+from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, read_outcome, write_private
 from workbench.engine.listening import Listening, save_listening
 from workbench.engine.placing import check_cores
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
 RUNS = Path("runs")
-OUTCOME_FILE = "outcome.json"
 LOOK_EVERY_S = 0.1
 END_LIMIT_S = 120.0
 OWNER_LIMIT_S = 10.0
@@ -173,23 +172,20 @@ class Run(Injecting):
 
     def outcome(self) -> tuple[int, str]:
         """Exit code and last line of a run that is over."""
-        try:
-            found = msgspec.json.decode((self.path / OUTCOME_FILE).read_bytes())
-            return int(found["code"]), str(found["line"])
-        except (OSError, msgspec.DecodeError, KeyError):
-            return 3, f"the supervisor of {self.path} is gone without a word; see {self.folder.logs}"
+        without_a_word = 3, f"the supervisor of {self.path} is gone without a word; see {self.folder.logs}"
+        return read_outcome(self.path) or without_a_word
 
     # acting: faults are in `Injecting`
 
-    def set(self, changes: dict[str, Any] | None = None, /, **values: Any) -> int:
-        """Change live settings; returns the revision that holds them.
+    def set(self, changes: dict[str, Any] | None = None, /, who: str = "python", **values: Any) -> int:
+        """Change live settings; returns the revision that holds them.  The tape says ``who`` asked.
 
         Raises
         ------
         ConfigError
             A key that cannot change live, or an impossible value.
         """
-        answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": "python"})
+        answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": who})
         _tell(answer.get("notes", []))
         return int(answer["revision"])
 

@@ -12,6 +12,7 @@ from workbench.protocol.faults import Fault
 
 CONTROL_FILE = "control.json"
 PLAN_FILE = "plan.json"
+OUTCOME_FILE = "outcome.json"
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -63,6 +64,15 @@ def read_plan(run: Path) -> Plan:
         return msgspec.json.decode(path.read_bytes(), type=Plan)
     except msgspec.DecodeError as error:
         raise ConfigError(f"{path} is no plan of faults: {error}") from error
+
+
+def read_outcome(run: Path) -> tuple[int, str] | None:
+    """Exit code and last line of a run that is over, as its supervisor left them; None if it left nothing."""
+    try:
+        found = msgspec.json.decode((run / OUTCOME_FILE).read_bytes())
+        return int(found["code"]), str(found["line"])
+    except (OSError, msgspec.DecodeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def read_config(run: Path) -> RunConfig:

@@ -21,7 +21,7 @@ from workbench.config import ConfigError
 from workbench.engine import child
 from workbench.engine.control import ControlServer
 from workbench.engine.fleet import Fleet
-from workbench.engine.layout import read_config, read_plan, write_private
+from workbench.engine.layout import OUTCOME_FILE, read_config, read_plan, write_private
 from workbench.engine.links import Link
 from workbench.engine.requests import Requests
 from workbench.engine.runtime_folder import RuntimeFolder
@@ -31,7 +31,6 @@ from workbench.tape.lock import FileLock
 from workbench.tape.run_folder import RunFolder
 
 DONE, AGAINST, WRONG, LOST = 0, 1, 2, 3
-OUTCOME_FILE = "outcome.json"
 TURN_S = 0.5
 
 

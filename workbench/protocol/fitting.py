@@ -14,10 +14,8 @@ FOREIGN = "fragments"
 """Reason of the END that sends such a process away."""
 
 
-def misfit(message: Message, fragments: int) -> str:
+def misfit(message: Join | Metadata, fragments: int) -> str:
     """What does not fit a run of so many fragments, as one line; empty if all does."""
-    if not isinstance(message, Join | Metadata):
-        return ""
     lists = {"base": message.base, "c_steps": message.c_steps, "c_tokens": message.c_tokens}
     wrong = [f"{name} has {len(values)}" for name, values in lists.items() if len(values) != fragments]
     what = type(message).__name__.upper()
@@ -26,6 +24,8 @@ def misfit(message: Message, fragments: int) -> str:
 
 def refused(core: SyncerCore, connection: int, message: Message) -> bool:
     """Refuse a message that does not fit, recorded with its reason; who wants to join with it is sent away."""
+    if not isinstance(message, Join | Metadata):
+        return False
     why = misfit(message, core.state.fixed.fragments)
     if not why:
         return False

@@ -53,6 +53,11 @@ class ReplayReport(NamedTuple):
     final: list[np.ndarray]
     fragmentation: Fragmentation
 
+    def __repr__(self) -> str:
+        """One line; the weights are in `final`."""
+        done = f"{self.merges_compared} of {self.merges} merges, {self.steps} inner steps"
+        return f"<ReplayReport: {self.verdict}; {done}, weights {self.final_digest:016x}>"
+
     @property
     def first_difference(self) -> str | None:
         """The first difference as one line, None if there is none."""

@@ -26,7 +26,7 @@ def state(run: Run) -> tuple[str, str]:
     """Return how the run ended, and the style of that line."""
     done = f"{run['merges']:,} of {run['merges_wanted']:,} merges"
     time = f"{words.seconds(run['duration_s'])} of {run['clock'] or 'its own'} time"
-    reason = f" ({words.word(run['state_reason'])})" if run["state_reason"] else ""
+    reason = f" ({words.word(run['state_reason'])})" if run["state_reason"] not in ("", run["state"]) else ""
     texts = {
         "finished": (f"finished: {words.plural(run['merges'], 'merge')} in {time}", "green"),
         "stopped": (f"stopped{reason} after {done}, {time}; the tape is closed", "yellow"),
