@@ -5,11 +5,11 @@ import math
 import pytest
 
 from tests.analysis.runs import SECOND, began, ended, fault, healed, joined, merged, rec, step
-from workbench.analysis.bound import bound_s
+from workbench.analysis.bound import bound_s, gaps
 from workbench.analysis.fault_waits import fault_waits
 from workbench.analysis.from_records import tables
 from workbench.config import RunConfig
-from workbench.protocol.records import Kind, Record, process_of
+from workbench.protocol.records import SYNCER, Kind, Record, process_of
 
 PLAIN = RunConfig(learners=2, quorum=2, period=4, fragments=2, overlap=1, grace="none")
 
@@ -39,3 +39,12 @@ def test_a_fault_after_the_last_merge_and_one_that_lasts_for_ever() -> None:
     assert [w.kind for w in found] == ["cut", "kill"]
     assert found[1].end_ns == 20 * SECOND
     assert [math.isnan(w.longest_s) for w in found] == [True, True]
+
+
+def test_while_the_syncer_itself_stands_still_nobody_waits_for_it() -> None:
+    stopped = rec(Kind.SELF_STOPPED, 12.5, SYNCER, value=3.0)
+    found = fault_waits(tables(run(fault(1, 10, "stall", 15), stopped)), PLAIN)
+    assert found[0].longest_s == pytest.approx(3.0), "8 to 13 s is 2 s now; 13 to 16 s is the longest"
+    waits = gaps(tables(run()), PLAIN), gaps(tables(run(stopped)), PLAIN)
+    assert [w.stopped_ns.sum() for w in waits] == [0, 3 * SECOND]
+    assert waits[0].start_ns.tolist() == waits[1].start_ns.tolist()

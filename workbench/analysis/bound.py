@@ -18,6 +18,7 @@ import numpy as np
 
 from workbench.analysis.arrays import spans
 from workbench.analysis.arrays.presence import faults, presences
+from workbench.analysis.arrays.self_stops import self_stops
 from workbench.analysis.arrays.tables import NS, Array, Tables, details_of, events_of, learner_count, run_span
 from workbench.config import RunConfig
 from workbench.protocol.records import FIRST_LEARNER, Kind, process_of
@@ -72,6 +73,8 @@ class Gaps:
     Attributes
     ----------
     start_ns, end_ns : ndarray (gap,)
+    stopped_ns : ndarray (gap,)
+        How long the syncer itself stood still meanwhile, as its machine saw; beside the gap, not counted in it.
     bound_s : ndarray (gap,)
         B as of its start; infinite where there is none.
     span_ns : int
@@ -80,13 +83,14 @@ class Gaps:
 
     start_ns: Array
     end_ns: Array
+    stopped_ns: Array
     bound_s: Array
     span_ns: int
 
     @property
     def excess_s(self) -> Array:
         """(gap - B)+ of each gap [s]."""
-        return np.maximum((self.end_ns - self.start_ns) * NS - self.bound_s, 0.0)
+        return np.maximum((self.end_ns - self.start_ns - self.stopped_ns) * NS - self.bound_s, 0.0)
 
     @property
     def merge_availability(self) -> float:
@@ -106,8 +110,9 @@ def gaps(tables: Tables, config: RunConfig) -> Gaps:
     long = np.flatnonzero(np.diff(edges) * NS > SLACK_S + config.pull_limit_min_s)
     fleet = _Fleet(tables, config)
     found = [(*stretch, fleet.bound(stretch[0])) for i in long for stretch in fleet.due(edges[i], edges[i + 1])]
-    columns = np.array(found, float).reshape(-1, 3)
-    return Gaps(columns[:, 0].astype(np.int64), columns[:, 1].astype(np.int64), columns[:, 2], closed - began)
+    start, end = (np.array([gap[i] for gap in found], np.int64) for i in (0, 1))
+    stopped = spans.covered(self_stops(tables), start, end)
+    return Gaps(start, end, stopped, np.array([gap[2] for gap in found], float), closed - began)
 
 
 def bounds_s(tables: Tables, config: RunConfig, times_ns: Sequence[int]) -> list[float]:

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis.arrays import spans
 from workbench.analysis.arrays.rounds import DURATIONS, OUTCOMES, rounds
+from workbench.analysis.arrays.self_stops import self_stops
 from workbench.analysis.arrays.spread import spread
 from workbench.analysis.arrays.tables import NS, Tables, events_of, since_began
 from workbench.analysis.bound import Gaps, gaps
@@ -33,7 +35,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         UPDATE was sent; ``contributors``: rows of ``learners``, ``merges`` that had so many, ``share``.
         ``between_merges_s`` (spread) and ``longest_between`` (``start_s``, ``for_s``); ``merge_availability``,
         ``late_s`` (beyond the bound), ``gaps_found`` and ``gaps``: the longest times in which a merge was due
-        (``start_s``, ``gap_s``, ``bound_s``, ``excess_s``), those shorter than any possible bound left out.
+        (``start_s``, ``gap_s``, ``self_stopped_s``, ``bound_s``, ``excess_s``), those shorter than any possible bound left out.
         ``at_faults``: for each fault ``kind``, ``learner`` (-1: the syncer), ``start_s``, ``for_s``, the longest time
         between two merges around it (``longest_s``, None if there were no two), and B from the step times before it
         (``bound_s``, infinite if there was none).  ``start_s`` counts from the start of rounds.
@@ -54,6 +56,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         **_between(tables),
         **_gaps(tables, gaps(tables, config)),
         "at_faults": _at_faults(tables, config),
+        "self_stopped_s": spans.length(self_stops(tables)) * NS,
     }
 
 
@@ -106,6 +109,7 @@ def _gaps(tables: Tables, found: Gaps) -> dict[str, Any]:
         {
             "start_s": float(since_began(tables, found.start_ns[at])),
             "gap_s": float(length[at]),
+            "self_stopped_s": float(found.stopped_ns[at]) * NS,
             "bound_s": float(found.bound_s[at]),
             "excess_s": float(found.excess_s[at]),
         }

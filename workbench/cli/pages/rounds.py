@@ -69,6 +69,8 @@ def waits(report: Report) -> Iterator[Any]:
     """Yield the waits between merges, and those in which a merge was due."""
     between = words.three(report["between_merges_s"], words.seconds)
     yield Text(f"between two merges: {between}  (median / p95 / max)")
+    if report["self_stopped_s"]:
+        yield Text(f"the syncer itself stood still {words.seconds(report['self_stopped_s'])} in all: counts in no wait")
     available = words.percent(report["merge_availability"])
     if not report["gaps"]:
         yield Text(f"merge availability {available}: never longer due than the shortest bound B possible")
