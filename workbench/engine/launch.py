@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,6 +21,9 @@ from workbench.engine.listening import Listening, save_listening
 from workbench.engine.placing import check_cores
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.tape.run_folder import RunFolder, create_run_folder
+
+if TYPE_CHECKING:
+    from workbench.engine.telemetry import Telemetry
 
 RUNS = Path("runs")
 LOOK_EVERY_S = 0.1
@@ -163,6 +166,25 @@ class Run(Injecting):
         status: dict[str, Any] = self._ask({"verb": "status"})["status"]
         return status
 
+    def telemetry(self) -> Telemetry:
+        """Subscribe to what happens from now on: records as they are journalled, status four times a second.
+
+        Raises
+        ------
+        ConfigError
+            The run does not go on.
+
+        Examples
+        --------
+        >>> with run.telemetry() as telemetry:  # doctest: +SKIP
+        ...     for batch in telemetry:
+        ...         print(len(batch.records), "records, not shown:", batch.missed)
+        """
+        from workbench.engine.telemetry import Telemetry
+
+        self._await_control()
+        return Telemetry(Path(control.address_of(self.path).runtime), lambda: self.running)
+
     @property
     def tape(self) -> Any:
         """The tape, an `xarray.DataTree`, while the run goes on and after."""
@@ -247,11 +269,14 @@ class Run(Injecting):
                 self._supervisor.stdin.close()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Ask the supervisor; one that has only just been started gets the time to listen."""
+        self._await_control()
+        return control.ask(self.path, request)
+
+    def _await_control(self) -> None:
+        """Give a supervisor that has only just been started the time to listen."""
         until = time.monotonic() + OWNER_LIMIT_S
         while not (self.path / CONTROL_FILE).exists() and self.running and time.monotonic() < until:
             time.sleep(LOOK_EVERY_S / 2)
-        return control.ask(self.path, request)
 
     def __enter__(self) -> Run:
         return self

@@ -20,6 +20,7 @@ import numpy as np
 
 from workbench.algorithms import orders
 from workbench.algorithms.aggregators import AGGREGATORS
+from workbench.algorithms.digest import digest
 from workbench.algorithms.fragments import Fragmentation, TensorSpec
 from workbench.algorithms.merging import MergeSettings
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
@@ -32,6 +33,7 @@ ROLES = {
     "recorder": "workbench.engine.recorder_process",
     "evaluator": "workbench.engine.evaluator_process",
     "learner": "workbench.engine.learner_process",
+    "reference": "workbench.engine.reference_process",
 }
 """Modules of the processes; each has ``main(link, arguments) -> exit code``."""
 
@@ -74,7 +76,7 @@ def warm_up() -> None:
     for rule in AGGREGATORS:
         arithmetic = SyncerArithmetic(Fragmentation(tensors, (0, 0), 1), [np.zeros(24, np.float32)])
         sent = [np.full(24, value, np.float32) for value in (1.0, 2.0)]
-        looks = [orders.look(arithmetic, 0, values, "f32", 0) for values in sent]
+        looks = [orders.look(arithmetic, 0, values, "f32", 0, digest(values)) for values in sent]
         arrived = [found.arrived for found in looks if found.arrived is not None]
         settings = MergeSettings(merge=rule)
         orders.merge(arithmetic, 0, 1, [0, 1], arrived, [1.0, 1.0], [0, 0], settings, fresh_outer=False)

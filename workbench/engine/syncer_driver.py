@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +11,6 @@ from typing import Any
 import msgspec
 
 from workbench.algorithms import orders
-from workbench.algorithms.digest import digest
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.engine.link_faults import LinkFilter
 from workbench.engine.merge_worker import MergeWorker
@@ -59,6 +59,8 @@ class SyncerDriver:
         Why the run is over, empty while it goes on.
     committed : list of (fragment, version)
         Commits since they were last taken.
+    heard : callable or None
+        Takes records that are in the journal now.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class SyncerDriver:
         self.inputs: list[Input] = []
         self.finished = ""
         self.committed: list[tuple[int, int]] = []
+        self.heard: Callable[[list[Record]], None] | None = None
 
     def now(self) -> int:
         """Time since the run began [ns]."""
@@ -91,9 +94,10 @@ class SyncerDriver:
         self._do_all(self.machine.start(self.now(), reason, uncommitted))
         self._drain()
 
-    def turn(self) -> None:
-        """Wait until something happens or is due, and let it happen."""
-        came = self.wire.poll(wait_ms(self.now(), POLL_MAX_MS, self.machine.wake_at, self.links.next_at))
+    def turn(self, most_ms: float = POLL_MAX_MS) -> None:
+        """Wait until something happens or is due, at most ``most_ms``, and let it happen."""
+        most = math.ceil(min(most_ms, POLL_MAX_MS))
+        came = self.wire.poll(wait_ms(self.now(), most, self.machine.wake_at, self.links.next_at))
         for connection, message in self.links.passing(self.now(), came):
             self.give(self._received(connection, message))
         for connection in self.wire.closed():
@@ -126,9 +130,9 @@ class SyncerDriver:
         if message.handle < 0:  # the wire found a payload of a wrong size, or none
             return ev.Received(connection, message, True, False, 0.0)
         payload = self.wire.payload(message.handle)
-        if digest(payload) != message.digest:
-            return ev.Received(connection, message, True, False, 0.0)
-        found = orders.look(self.arithmetic, message.fragment, payload, message.codec, message.base_version)
+        found = orders.look(
+            self.arithmetic, message.fragment, payload, message.codec, message.base_version, message.digest
+        )
         if found.arrived is not None:
             self.arrived[message.handle] = found.arrived
         return ev.Received(connection, message, found.finite, found.fits, found.norm)
@@ -184,6 +188,8 @@ class SyncerDriver:
                 time.sleep(STORAGE_RETRY_S)
         self.book.storage_full = ""
         self.book.note(records)
+        if self.heard is not None:
+            self.heard(records)
 
     def _journal_inputs(self) -> None:
         if self.inputs:

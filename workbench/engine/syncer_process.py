@@ -27,11 +27,12 @@ from workbench.engine.listening import read_listening
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
+from workbench.engine.telemetry import TelemetrySender
 from workbench.engine.weights import SLOTS_FILE, fragmentation_of_header, load_initial
 from workbench.engine.wire import SyncerWire
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
-from workbench.protocol.records import Record
+from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of, values_in_force
 from workbench.protocol.syncer_state import SyncerState
 from workbench.tape.errors import StorageFull, TapeError
@@ -41,7 +42,8 @@ from workbench.tape.run_folder import RunFolder
 STATUS_EVERY_S = 0.25
 ORPHAN_LIMIT_S = 4.0
 """How long a syncer whose supervisor is gone may take to end the run."""
-CLOSE_LIMIT_S = 60.0
+CLOSE_LIMIT_S = 3600.0
+"""How long a syncer that has ended the run waits for its supervisor's last word: the last evaluation takes its time."""
 
 
 def main(link: Link, arguments: dict[str, Any]) -> int:
@@ -92,10 +94,12 @@ class SyncerProcess:
             self.config.seed,
             self._no_room,
         )
+        self.telemetry = TelemetrySender(runtime, len(contents.records))
+        self.driver.heard = self.telemetry.note
         for table in arguments["acting"]:
             self.driver.links.take(table)
         self.reason = "restart" if contents.records else "new"
-        self.evaluated_at = -1
+        self.evaluated_at = max((r.steps for r in contents.records if r.kind == Kind.EVALUATED), default=-1)
         self.stop_reason = ""
         self.close_asked = False
         self.orphaned = False
@@ -155,15 +159,18 @@ class SyncerProcess:
         self.wire.watch(self.link.fileno())
         self.link.send({"up": self.wire.address if self.wire.across else ""})
         while not (self.driver.finished or self.close_asked):
-            self.driver.turn()
+            self.driver.turn(self.telemetry.left_ms)
             self._serve()
         self._report()
+        if self.config.eval_every and self.evaluated_at != self.driver.machine.state.merges:
+            self._ask_evaluation()
         self.link.send({"finished": self.driver.finished})
         until = time.monotonic() + CLOSE_LIMIT_S
         while not (self.close_asked or self.link.closed or time.monotonic() > until):
-            self.driver.turn()
+            self.driver.turn(self.telemetry.left_ms)
             self._serve()
         self.driver.close()
+        self.telemetry.close()
         self.wire.close()
         self.link.send({"closed": True})
         if self.orphaned:
@@ -184,6 +191,7 @@ class SyncerProcess:
         if self.driver.committed or self.evaluated_at < 0:
             self.driver.committed.clear()
             self._evaluate_when_due()
+        self.telemetry.turn(self._status)
         now = time.monotonic()
         if now - self.status_at >= STATUS_EVERY_S:
             self.status_at = now
@@ -231,8 +239,9 @@ class SyncerProcess:
         self.driver.give(ev.StopAsked("supervisor_gone"))
 
     def _evaluate_when_due(self) -> None:
+        """At the start and whenever ``eval_every`` more merges are done; several merges may lie between two looks."""
         every, merges = self.config.eval_every, self.driver.machine.state.merges
-        if every and merges != self.evaluated_at and (merges % every == 0 or merges == self.config.rounds):
+        if every and merges // every > self.evaluated_at // every:
             self._ask_evaluation()
         self.evaluated_at = max(self.evaluated_at, 0)
 
@@ -244,11 +253,13 @@ class SyncerProcess:
         )
 
     def _report(self) -> None:
-        line = self.door.line(self.wire.refused)
+        line = self.door.line(self.wire.refused, self.wire.last_refusal)
         if line:
             print(f"syncer: {line}", flush=True)
-        status = self.book.status(self.driver.machine.state)
-        self.link.send({"status": {**status, "refused": dict(self.wire.refused)}})
+        self.link.send({"status": self._status()})
+
+    def _status(self) -> dict[str, Any]:
+        return {**self.book.status(self.driver.machine.state), "refused": dict(self.wire.refused)}
 
     def _no_room(self, line: str) -> None:
         """While the journal cannot be written: say so, and give the run up if that is asked for."""

@@ -1,0 +1,71 @@
+"""Windows of time in a run of real processes, and what its learners did in them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from statistics import median
+from typing import NamedTuple
+
+from workbench.engine.launch import Run
+from workbench.protocol.records import FIRST_LEARNER, Kind, Record
+
+
+class Window(NamedTuple):
+    """Begin and end, on the clock of the run's records [s]."""
+
+    begin_s: float
+    end_s: float
+
+
+class Spread(NamedTuple):
+    """Median of some ratios, and where 95 % of medians like it lie (order statistics, no distribution assumed)."""
+
+    middle: float
+    low: float
+    high: float
+
+
+def watched(run: Run, seconds: float) -> Window:
+    """Let the run go on for so long."""
+    begin: float = run.status()["elapsed_s"]
+    time.sleep(seconds)
+    return Window(begin, run.status()["elapsed_s"])
+
+
+@contextmanager
+def stopped(pids: Sequence[int]) -> Iterator[None]:
+    """Hold processes still."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def tokens_per_s(records: Sequence[Record], window: Window, learner: int) -> float:
+    """Rate of a learner between the first and the last step that it ended in a window."""
+    ended = [
+        record
+        for record in records
+        if record.kind == Kind.STEP_ENDED
+        and record.process == FIRST_LEARNER + learner
+        and window.begin_s <= record.detail["end_ns"] / 1e9 <= window.end_s
+    ]
+    spent_ns = ended[-1].detail["end_ns"] - ended[0].detail["end_ns"]
+    return sum(record.tokens for record in ended[1:]) / spent_ns * 1e9
+
+
+def spread_of(ratios: Sequence[float]) -> Spread:
+    """Median with its interval: the order statistics n/2 -+ 0.98 sqrt(n)."""
+    ordered = sorted(ratios)
+    count = len(ordered)
+    reach = 0.98 * count**0.5
+    low, high = max(0, round(count / 2 - reach) - 1), min(count - 1, round(count / 2 + reach))
+    return Spread(median(ordered), ordered[low], ordered[high])
