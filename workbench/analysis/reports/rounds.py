@@ -35,7 +35,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         UPDATE was sent; ``contributors``: rows of ``learners``, ``merges`` that had so many, ``share``.
         ``between_merges_s`` (spread) and ``longest_between`` (``start_s``, ``for_s``); ``merge_availability``,
         ``late_s`` (beyond the bound), ``gaps_found`` and ``gaps``: the longest times in which a merge was due
-        (``start_s``, ``gap_s``, ``self_stopped_s``, ``bound_s``, ``excess_s``), those shorter than any possible bound left out.
+        (``start_s``, ``gap_s``, ``self_stopped_s``, ``bound_s``, ``excess_s``), those shorter than any bound left out.
         ``at_faults``: for each fault ``kind``, ``learner`` (-1: the syncer), ``start_s``, ``for_s``, the longest time
         between two merges around it (``longest_s``, None if there were no two), and B from the step times before it
         (``bound_s``, infinite if there was none).  ``start_s`` counts from the start of rounds.
