@@ -15,7 +15,7 @@ from workbench.tape import restore
 from workbench.tape.errors import TapeError
 from workbench.tape.frames import Input
 
-ANALYSES = ("workbench.tape.ledger", "workbench.analysis")
+ANALYSES = ("workbench.tape.causal_order", "workbench.tape.marks", "workbench.analysis")
 """Modules whose public functions (``__all__``) of a tape are methods of ``tree.wb``; imported on use."""
 
 KindLike = Kind | int | str
@@ -43,6 +43,7 @@ class TapeAccessor:
         if tree.attrs.get("format") != "workbench-tape":
             raise TapeError("this tree is no tape: open one with open_tape(PATH)")
         self._tree = tree
+        self._kept: dict[Callable[[xr.DataTree], Any], Any] = {}
 
     @property
     def labels(self) -> list[str]:
@@ -120,6 +121,12 @@ class TapeAccessor:
     def inputs(self) -> list[Input]:
         """All recorded inputs of the machines, in journal order."""
         return restore.inputs(self._tree)
+
+    def kept(self, make: Callable[[xr.DataTree], Any]) -> Any:
+        """What a function makes of the tree, made once: indices that many questions share."""
+        if make not in self._kept:
+            self._kept[make] = make(self._tree)
+        return self._kept[make]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
