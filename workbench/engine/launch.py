@@ -29,6 +29,8 @@ RUNS = Path("runs")
 LOOK_EVERY_S = 0.1
 END_LIMIT_S = 120.0
 OWNER_LIMIT_S = 10.0
+START_LIMIT_S = 60.0
+"""How long a supervisor that lives may take until it listens, on however busy a machine."""
 
 
 class RunEnded(RuntimeError):
@@ -274,9 +276,11 @@ class Run(Injecting):
 
     def _await_control(self) -> None:
         """Give a supervisor that has only just been started the time to listen."""
-        until = time.monotonic() + OWNER_LIMIT_S
+        until = time.monotonic() + START_LIMIT_S
         while not (self.path / CONTROL_FILE).exists() and self.running and time.monotonic() < until:
             time.sleep(LOOK_EVERY_S / 2)
+        if not self.running:
+            raise ConfigError(f"{self.path} is over: {self.outcome()[1] or 'it ended as it should'}")
 
     def __enter__(self) -> Run:
         return self
