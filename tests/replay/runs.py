@@ -28,12 +28,17 @@ SMALL = ModelConfig(layers=1, width=16, heads=2, kv_heads=1, mlp=32, context=16)
 
 FAULTS = (
     Fault("nan", int(0.8 * SECOND), learner=0, count=2),
+    Fault("flip", int(0.9 * SECOND), learner=2, persistent=True),
     Fault("kill", SECOND, learner=1, for_ns=SECOND // 2),
     Fault("slow", SECOND, learner=0, for_ns=SECOND, factor=2.0),
     Fault("stall", int(1.3 * SECOND), learner=2, for_ns=SECOND // 2),
     Fault("kill_syncer", int(1.7 * SECOND), for_ns=SECOND // 3),
     Fault("cut", int(2.2 * SECOND), learner=0, for_ns=SECOND // 2),
     Fault("stall_syncer", int(2.5 * SECOND), for_ns=SECOND),
+    Fault("random", int(2.6 * SECOND), learner=1, count=2),
+    Fault("shape", int(2.7 * SECOND), learner=0),
+    Fault("corrupt", int(2.7 * SECOND), learner=2),
+    Fault("scale", int(2.8 * SECOND), learner=2, factor=3.0, persistent=True),
 )
 """One of each kind that concerns a process, a link or numbers, in the first three seconds."""
 

@@ -62,9 +62,11 @@ MUTATIONS: dict[tuple[Kind, str], Mutation] = {
         lambda value: value - 1, ITSELF, lambda r: r.version > 1 and r.value == 1
     ),
     (Kind.SETTING_APPLIED, "detail.values.rate_scale"): Mutation(more, LATER),
-    (Kind.FAULT_APPLIED, "reason"): Mutation(word("nan", ""), LATER),
+    (Kind.FAULT_APPLIED, "reason"): Mutation(word("nan", "flip"), LATER, lambda r: r.reason == "nan"),
     (Kind.FAULT_APPLIED, "fragment"): Mutation(more, LATER),
     (Kind.FAULT_APPLIED, "detail.round"): Mutation(more, LATER),
+    (Kind.FAULT_APPLIED, "detail.factor"): Mutation(more, LATER, lambda r: r.reason == "scale"),
+    (Kind.FAULT_APPLIED, "detail.seed"): Mutation(more, LATER, lambda r: r.reason == "random"),
     (Kind.MERGED, "reason"): Mutation(word("rda", "mean")),
     (Kind.MERGED, "detail.weights_rule"): Mutation(word("tokens2_per_step", "tokens")),
     (Kind.MERGED, "detail.outer"): Mutation(word("nesterov", "sgd"), ITSELF, merged_twice),
@@ -88,7 +90,11 @@ def run(text_path: Path) -> Live:
         virtual=VirtualConfig(merge_s=0.05),
     )  # fmt: skip
     changes: Changes = [(0.9, {"inner.rate": 5e-3}), (1.3, {"fold": "delay_corrected"})]
-    faults = [Fault("nan", int(0.95 * SECOND), learner=0, count=1)]
+    faults = [
+        Fault("nan", int(0.95 * SECOND), learner=0, count=1),
+        Fault("scale", SECOND, learner=1, factor=0.5, persistent=True),
+        Fault("random", int(1.1 * SECOND), learner=0),
+    ]
     return live(config, faults, changes)
 
 

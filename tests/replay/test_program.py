@@ -34,7 +34,7 @@ def capture(seq: int, n: int, base: int, round_: int = 1) -> Record:
 
 
 def fault(seq: int, round_: int) -> Record:
-    return record(Kind.FAULT_APPLIED, seq, reason="nan", fragment=0, detail={"round": round_})
+    return record(Kind.FAULT_APPLIED, seq, reason="nan", fragment=0, detail={"round": round_, "factor": 1.0, "seed": 0})
 
 
 def program(*records: Record) -> list[str]:
@@ -46,7 +46,7 @@ def program(*records: Record) -> list[str]:
         elif isinstance(found, UpdateFolded):
             texts.append(f"fold {found.version}")
         elif isinstance(found, FragmentCaptured):
-            texts.append(f"{found.poison}copy {found.n} on {found.base_version}")
+            texts.append(f"{found.poison.kind if found.poison else ''}copy {found.n} on {found.base_version}")
     return texts
 
 

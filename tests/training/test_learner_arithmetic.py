@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.algorithms.digest import digest
+from workbench.algorithms.poisons import Poison
 from workbench.config import RunConfig
 from workbench.datasets import Text
 from workbench.training import LearnerArithmetic, TrainingProgram, initial_weights
@@ -184,7 +185,7 @@ def test_fault_acts_on_what_is_sent_and_not_on_the_learner(arithmetic: LearnerAr
     arithmetic.step(1, 1)
     arithmetic.publish()
     before = arithmetic.weights()[0]
-    captured = arithmetic.capture(0, 1, "f32", transform=lambda values: values * np.float32(np.nan))
+    captured = arithmetic.capture(0, 1, "f32", poison=Poison("nan"))
     assert not captured.finite
     assert np.array_equal(arithmetic.weights()[0], before)
     assert arithmetic.capture(0, 1, "f32").digest == digest(before)

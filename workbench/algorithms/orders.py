@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.algorithms.digest import digest
 from workbench.algorithms.merging import MergeSettings
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 
@@ -39,8 +40,10 @@ class MergeOutcome(NamedTuple):
     digests: list[int]
 
 
-def look(arithmetic: SyncerArithmetic, p: int, payload: Any, codec: str, base_version: int) -> Look:
-    """Decode and check a contribution, before the machine sees its header."""
+def look(arithmetic: SyncerArithmetic, p: int, payload: Any, codec: str, base_version: int, sent: int) -> Look:
+    """Decode and check a contribution, before the machine sees its header; ``sent``: digest of the payload there."""
+    if digest(payload) != sent:
+        return Look(True, False, 0.0, None)
     try:
         values = arithmetic.decode(p, payload, codec, base_version)
     except LookupError:

@@ -21,6 +21,7 @@ class Lasting:
         self.fleet = fleet
         self.acting = ActingFaults()
         self._began: dict[int, int] = {}
+        self._counted: dict[int, Acting] = {}
 
     def begin(self, acting: Acting) -> None:
         """Let a fault act until its time is over, it is used up, or somebody heals its learner."""
@@ -46,8 +47,16 @@ class Lasting:
             self._record(acting, "healed")
         return len(found)
 
+    def counted(self, acting: Acting) -> None:
+        """A fault waits in a learner's process for its contributions."""
+        self._counted[acting.number] = acting
+        self._began[acting.number] = self.fleet.now()
+
     def used_up(self, number: int) -> None:
-        """An end of the link says that a fault has acted on its last message."""
+        """A process says that a fault has acted on its last message."""
+        counted = self._counted.pop(number, None)
+        if counted is not None:
+            self._record(counted, "used_up")
         for managed in self.fleet.learners:
             self.end(managed.learner, number, "used_up")
 

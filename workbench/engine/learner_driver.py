@@ -23,6 +23,7 @@ from workbench.protocol import events as ev
 from workbench.protocol.acting import TO_LEARNER
 from workbench.protocol.learner import LearnerMachine
 from workbench.protocol.messages import Fragment, Update
+from workbench.protocol.poisoning import Poisons
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.learner_values import Incoming
 
@@ -59,6 +60,8 @@ class LearnerDriver:
     ----------
     links : LinkFilter
         What faults of the link do to what comes in.
+    poisons : Poisons
+        Numeric faults that wait for this process.
     left : str
         Why the machine has left, empty before.
     """
@@ -67,6 +70,7 @@ class LearnerDriver:
         self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
         self.left = ""
         self.links = LinkFilter(TO_LEARNER, wire, machine.state.learner)
+        self.poisons = Poisons()
         self._lock = threading.Lock()
         self._jobs: queue.SimpleQueue[act.Adopt | act.StartStep | None] = queue.SimpleQueue()
         self._out = Outgoing()
@@ -127,9 +131,10 @@ class LearnerDriver:
     def _do_all(self, todo: list[act.Action]) -> None:
         events: deque[Any] = deque()
         actions = deque(todo)
-        while actions:
-            self._do(actions.popleft(), events)
-            if not actions and events:
+        while actions or events:
+            if actions:
+                self._do(actions.popleft(), events)
+            else:
                 actions.extend(self.machine.handle(self.now(), events.popleft()))
 
     def _do(self, action: Any, events: deque[Any]) -> None:
@@ -142,7 +147,7 @@ class LearnerDriver:
             if action.fragment < 0:  # a fold renews the host copy of its fragment itself
                 self.arithmetic.publish()
         elif kind is act.Capture:
-            events.append(self._capture(action))
+            events.extend(self._capture(action))
         elif kind is act.Fold:
             self._fold(action)
         elif kind is act.ForgetCapture:
@@ -163,15 +168,19 @@ class LearnerDriver:
         if threading.current_thread() is self._trainer:
             self._out.untold = True
 
-    def _capture(self, order: act.Capture) -> ev.Captured:
-        made = self.arithmetic.capture(order.fragment, order.step, order.codec)
+    def _capture(self, order: act.Capture) -> list[Any]:
+        found = self.poisons.on_capture(order.fragment, order.round)
+        poison, faults = (found[0], [found[1]]) if found is not None else (None, [])
+        made = self.arithmetic.capture(order.fragment, order.step, order.codec, poison)
         self._next_copy += 1
         self._copies[self._next_copy] = made.payload
-        return ev.Captured(order.round, order.fragment, made.digest, made.nbytes, self._next_copy)
+        return [*faults, ev.Captured(order.round, order.fragment, made.digest, made.nbytes, self._next_copy)]
 
     def _fold(self, order: act.Fold) -> None:
         reference = order.reference if order.reference >= 0 else None
-        self.arithmetic.fold(order.fragment, self._updates[order.handle], order.version, order.rule, order.alpha, reference)
+        self.arithmetic.fold(
+            order.fragment, self._updates[order.handle], order.version, order.rule, order.alpha, reference
+        )
 
     def _release(self, handle: int) -> None:
         if handle >= OWN_HANDLES:
@@ -207,6 +216,10 @@ class LearnerDriver:
             self.wire.wake()
 
     def _step(self, order: act.StartStep) -> None:
+        while (found := self.poisons.on_weights()) is not None:
+            fragment, poison, event = found
+            self.give(event)
+            self.arithmetic.poison(fragment, poison)
         start = self.now()
         done = self.arithmetic.step(
             order.step, order.global_step, order.rate_scale, order.batch, order.accumulation, self._tell

@@ -10,10 +10,12 @@ from typing import Any
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig
 from workbench.datasets import Text, open_text
+from workbench.engine import child
 from workbench.engine.compiling import cache_folder, compiling
 from workbench.engine.layout import read_config
 from workbench.engine.learner_driver import LearnerDriver
 from workbench.engine.learner_wire import LearnerWire
+from workbench.engine.link_faults import acting_of
 from workbench.engine.links import Link
 from workbench.engine.weights import load_initial
 from workbench.protocol.learner import LearnerMachine
@@ -38,6 +40,9 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
         link.send({"failed": str(error)})
         print(error, flush=True)
         return 2
+    except Exception as error:
+        link.send({"failed": child.last_line(error)})
+        raise
 
 
 def compiled_arithmetic(config: RunConfig, learner: int, text: Text | None = None) -> LearnerArithmetic:
@@ -127,12 +132,17 @@ class LearnerProcess:
         """What the supervisor tells, and what it is told."""
         for message in self.link.read():
             self._do(message)
-        for number in self.driver.links.used_up():
+        poisons = self.driver.poisons
+        for number in (*self.driver.links.used_up(), *poisons.used_up):
             self.link.send({"used_up": number})
+        poisons.used_up.clear()
 
     def _do(self, message: dict[str, Any]) -> None:
         if "acting" in message:
             self.driver.links.take(message["acting"])
+        elif "poison" in message:
+            for acting in acting_of(message["poison"]):
+                self.driver.poisons.add(acting)
         elif "exit" in message:
             print(f"{self.label} ends itself: fault {message['exit']} tells it to", flush=True)
             self.driver.wire.close(0)

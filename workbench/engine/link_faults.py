@@ -33,6 +33,11 @@ def told(learner: int, acting: Iterable[Acting]) -> dict[str, Any]:
     return found
 
 
+def acting_of(table: dict[str, Any]) -> list[Acting]:
+    """The faults that were `told`."""
+    return [Acting(number, fault) for number, fault in msgspec.convert(table, Told).acting]
+
+
 class _Held(NamedTuple):
     """A message that comes later."""
 
@@ -70,8 +75,7 @@ class LinkFilter:
 
     def take(self, table: dict[str, Any]) -> None:
         """What acts on a learner from now on, as the supervisor tells it."""
-        found = msgspec.convert(table, Told)
-        self.faults.set(found.learner, [Acting(number, fault) for number, fault in found.acting])
+        self.faults.set(table["learner"], acting_of(table))
 
     def slow_factor(self) -> float:
         """How many times as long this learner's steps take now."""

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.lasting import Lasting
 from workbench.engine.layout import Plan
+from workbench.engine.link_faults import told
 from workbench.engine.processes import Managed
 from workbench.protocol.acting import Acting, seeded
-from workbench.protocol.faults import LASTING_KINDS, Fault, ended, injected
+from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, ended, injected
 from workbench.protocol.records import Kind
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ class Striker:
         if kind == "late":
             self.fleet.timers.after(acting.fault.for_ns / 1e9, self.fleet.start, target)
             return True
-        act = _ACTS.get(kind)
-        return act is not None and target.alive and act(self, target, acting)
+        act = Striker._poison if kind in NUMBER_KINDS else _ACTS[kind]
+        return target.alive and act(self, target, acting)
 
     def _last(self, target: Managed, acting: Acting) -> bool:
         """A link is there while its learner may come back; a slow-down needs a process."""
@@ -101,6 +102,12 @@ class Striker:
     def _kill(self, target: Managed, acting: Acting) -> bool:
         self._expect_end(target, acting.fault)
         return self.fleet.nursery.signal(target, signal.SIGKILL)
+
+    def _poison(self, target: Managed, acting: Acting) -> bool:
+        if target.link is None or not target.link.send({"poison": told(target.learner, [acting])}):
+            return False
+        self.lasting.counted(acting)
+        return True
 
     def _exit(self, target: Managed, acting: Acting) -> bool:
         if target.link is None or not target.link.send({"exit": acting.number}):

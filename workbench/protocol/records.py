@@ -177,7 +177,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     "digest; cause=PULL_SENT",
     Kind.CONTRIBUTION_ACKNOWLEDGED: "fragment, round, step (of the capture), value=1 taken 0 not, version",
     Kind.SETTING_APPLIED: "setting=revision, step or round from which it acts; detail: the changed keys",
-    Kind.FAULT_APPLIED: "reason=fault kind, fragment; detail: parameters, seed",
+    Kind.FAULT_APPLIED: "reason=fault kind, fragment; detail: round (-1: on the learner's own weights), factor, seed",
     Kind.PULL_REFUSED: "fragment, round, base_version (own), reason; cause=PULL_SENT",
     Kind.SYNCER_STARTED: "reason=new|restart",
     Kind.ROUNDS_BEGAN: "value=learners joined, reason=all|start_limit",
@@ -234,6 +234,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "included": "1 if UPDATE names a contribution of this interval",
         "anew": "1",
     },
+    Kind.FAULT_APPLIED: {"round": "of the contribution, -1: the learner's own weights", "factor": "1", "seed": "1"},
     Kind.FRAGMENT_ARRIVED: {"bytes": "bytes", "captured_ns": "ns"},
     Kind.FRAGMENT_DROPPED: {"bytes": "bytes", "captured_ns": "ns"},
     Kind.MERGED: {

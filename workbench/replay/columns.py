@@ -21,7 +21,7 @@ COLUMNS_READ: dict[Kind, tuple[str, ...]] = {
     Kind.FRAGMENT_CAPTURED: ("fragment", "round", "base_version", "step", "steps", "tokens", "reason", "digest"),
     Kind.CONTRIBUTION_ACKNOWLEDGED: ("fragment", "round", "step", "version", "value"),
     Kind.SETTING_APPLIED: ("detail.values.rate_scale",),
-    Kind.FAULT_APPLIED: ("reason", "fragment", "detail.round"),
+    Kind.FAULT_APPLIED: ("reason", "fragment", "detail.round", "detail.factor", "detail.seed"),
     Kind.MERGED: (
         "round",
         "fragment",

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algorithms.poisons import AFTER_CODEC
 from workbench.config import RunConfig
 from workbench.protocol.records import learner_of
 from workbench.replay.differences import UNFIT, Findings, Impossible
 from workbench.replay.program import (
     ContributionAcknowledged,
+    FaultApplied,
     FragmentCaptured,
     SettingApplied,
     StateAdopted,
@@ -21,7 +23,6 @@ from workbench.replay.program import (
     UpdateFolded,
 )
 from workbench.replay.syncer import ReplayedSyncer
-from workbench.simulate.numbers import POISONS
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
 
@@ -145,11 +146,12 @@ class ReplayedLearner:
         p, base = step.fragment, self.executor.base_versions[step.fragment]
         self.findings.values(step, self.process, "tape", "base version of the copy", step.base_version, base)
         self.executor.publish_fragment(p)
-        made = self.executor.capture(p, step.n, step.codec, POISONS[step.poison] if step.poison else None)
+        made = self.executor.capture(p, step.n, step.codec, step.poison)
         self.captures += 1
         self._copies[p].append(_Copy(step.round, step.n, step.base_version, step.event))
         same = self.findings.digests(step, self.process, PLACE, "digest of the payload", step.digest, made.digest)
-        self.syncer.captured(self.learner, step, made.payload, same)
+        if step.poison is None or step.poison.kind not in AFTER_CODEC:  # what its receiver could not read was not used
+            self.syncer.captured(self.learner, step, made.payload, same)
 
     def _acknowledged(self, step: ContributionAcknowledged) -> None:
         waiting = [copy for copy in self._copies[step.fragment] if not copy.decided]
@@ -162,6 +164,10 @@ class ReplayedLearner:
         taken = self.syncer.took(self.learner, step.fragment, step.n, step.version, found.base_version)
         self.findings.values(step, self.process, "tape", "whether it was taken", step.taken, float(taken))
 
+    def _fault(self, step: FaultApplied) -> None:
+        """A numeric fault on the learner's own fragment."""
+        self.executor.poison(step.fragment, step.poison)
+
     def _setting(self, step: SettingApplied) -> None:
         self.rate_scale = step.rate_scale
 
@@ -173,4 +179,5 @@ _DO: dict[type, Any] = {
     FragmentCaptured: ReplayedLearner._captured,
     ContributionAcknowledged: ReplayedLearner._acknowledged,
     SettingApplied: ReplayedLearner._setting,
+    FaultApplied: ReplayedLearner._fault,
 }

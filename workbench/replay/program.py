@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from workbench.algorithms.poisons import Poison
+from workbench.protocol.poisoning import WEIGHTS
 from workbench.protocol.records import FIRST_LEARNER, LEARNER_PROGRAM, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import values_read
 from workbench.tape import TapeError
@@ -56,7 +58,7 @@ class FragmentCaptured(NamedTuple):
     tokens: int
     codec: str
     digest: int
-    poison: str = ""
+    poison: Poison | None = None
 
 
 class ContributionAcknowledged(NamedTuple):
@@ -78,12 +80,19 @@ class SettingApplied(NamedTuple):
 
 
 class FaultApplied(NamedTuple):
-    """A numeric fault on the next capture of a fragment for a round."""
+    """A numeric fault on the next capture of a fragment for a round, or, without a round, on the learner's own."""
 
     event: int
     fault: str
     fragment: int
     round: int
+    factor: float
+    seed: int
+
+    @property
+    def poison(self) -> Poison:
+        """What it does."""
+        return Poison(self.fault, self.factor, self.seed)
 
 
 class Contribution(NamedTuple):
@@ -215,13 +224,13 @@ def _arranged(steps: dict[int, list[Step]]) -> dict[int, list[Step]]:
 
 def _with_poison(steps: list[Step]) -> list[Step]:
     """Let numeric faults act on the captures that they were recorded for."""
-    waiting: dict[tuple[int, int], str] = {}
+    waiting: dict[tuple[int, int], Poison] = {}
     result: list[Step] = []
     for step in steps:
-        if isinstance(step, FaultApplied):
-            waiting[step.fragment, step.round] = step.fault
+        if isinstance(step, FaultApplied) and step.round != WEIGHTS:
+            waiting[step.fragment, step.round] = step.poison
         elif isinstance(step, FragmentCaptured):
-            result.append(step._replace(poison=waiting.pop((step.fragment, step.round), "")))
+            result.append(step._replace(poison=waiting.pop((step.fragment, step.round), None)))
         else:
             result.append(step)
     return result
@@ -262,6 +271,8 @@ class _Copies:
         elif isinstance(step, UpdateFolded):
             self._folds[step.fragment, step.version] = place
             self._now[step.fragment] = (step.version, place)
+        elif isinstance(step, FaultApplied):
+            self._n = -1  # what was published is not what the learner holds any more
 
     def place(self, capture: FragmentCaptured) -> int:
         """Group to which an older copy belongs; -1 for the present copy, and for one that never was."""

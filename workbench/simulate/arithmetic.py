@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from workbench.algorithms.poisons import AFTER_CODEC, NOT_FINITE, Poison
 from workbench.protocol.actions import Fold, Merge, StartStep
 
 
@@ -51,8 +52,11 @@ class Arithmetic(Protocol):
     def publish(self, learner: int, fragment: int) -> None:
         """Renew the host copy of a fragment, or of all (-1)."""
 
-    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: str) -> CaptureNumbers:
-        """Encode the host copy; ``poison`` puts bad numbers into what goes out."""
+    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: Poison | None) -> CaptureNumbers:
+        """Encode the host copy; ``poison`` acts on what goes out."""
+
+    def poison(self, learner: int, fragment: int, poison: Poison) -> None:
+        """A numeric fault acts on the learner's own fragment, not on its host copy."""
 
     def fold(self, learner: int, order: Fold) -> None:
         """Absorb an update."""
@@ -90,6 +94,7 @@ class Work(NamedTuple):
     base_version: int
     steps: tuple[int, ...]
     finite: bool
+    fits: bool = True
 
 
 class Ledgered:
@@ -108,6 +113,8 @@ class Ledgered:
         self.base: dict[int, list[int]] = {}
         self.host: dict[int, list[tuple[int, ...]]] = {}
         self.kept: dict[tuple[int, int, int], tuple[int, ...]] = {}
+        self.unsound: set[tuple[int, int]] = set()
+        self.published_unsound: set[tuple[int, int]] = set()
         self.versions = [0] * fragments
         self.slots: list[dict[int, list[Work]]] = [{0: []} for _ in range(fragments)]
 
@@ -121,6 +128,8 @@ class Ledgered:
         self.work[learner] = [[] for _ in range(self.fragments)]
         self.base[learner] = [-1] * self.fragments
         self.host[learner] = [()] * self.fragments
+        for p in range(self.fragments):
+            self.unsound.discard((learner, p))
         return 1
 
     def drop(self, learner: int) -> None:
@@ -139,17 +148,29 @@ class Ledgered:
         work, host = self.work[learner], self.host[learner]
         for p in range(self.fragments) if fragment < 0 else (fragment,):
             host[p] = tuple(work[p])
+            move = self.published_unsound.add if (learner, p) in self.unsound else self.published_unsound.discard
+            move((learner, p))
 
-    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: str) -> CaptureNumbers:
+    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: Poison | None) -> CaptureNumbers:
         """See `Arithmetic.capture`."""
         steps = self.host[learner][fragment]
         self.kept[learner, fragment, step] = steps
-        handle = self._keep(Work(learner, fragment, self.base[learner][fragment], steps, not poison))
+        kind = poison.kind if poison is not None else ""
+        finite = kind not in NOT_FINITE and (learner, fragment) not in self.published_unsound
+        work = Work(learner, fragment, self.base[learner][fragment], steps, finite, kind not in AFTER_CODEC)
+        handle = self._keep(work)
         return CaptureNumbers(hash((learner, fragment, *steps)) & 0xFFFFFFFF, self.fragment_bytes, handle)
+
+    def poison(self, learner: int, fragment: int, poison: Poison) -> None:
+        """See `Arithmetic.poison`."""
+        if poison.kind in NOT_FINITE:
+            self.unsound.add((learner, fragment))
 
     def fold(self, learner: int, order: Fold) -> None:
         """See `Arithmetic.fold`."""
         p = order.fragment
+        if order.rule == "overwrite":  # of others something that is not finite stays
+            self.unsound.discard((learner, p))
         if order.rule == "delay_corrected":
             gone = set(self.kept.get((learner, p, order.reference), ())) if order.reference >= 0 else set()
             self.work[learner][p] = [n for n in self.work[learner][p] if n not in gone]
@@ -168,7 +189,7 @@ class Ledgered:
     def looks(self, handle: int) -> tuple[bool, bool, float]:
         """See `Arithmetic.looks`."""
         payload = self.payloads[handle]
-        return (payload.finite if isinstance(payload, Work) else True), True, 1.0
+        return (payload.finite, payload.fits, 1.0) if isinstance(payload, Work) else (True, True, 1.0)
 
     def release(self, handle: int) -> None:
         """See `Arithmetic.release`."""

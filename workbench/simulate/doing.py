@@ -79,6 +79,10 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
 
 
 def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> None:
+    while (found := process.poisons.on_weights()) is not None:
+        fragment, poison, event = found
+        world.give(process, event)
+        world.arithmetic.poison(process.learner, fragment, poison)
     whole = world.times.step_ns(process.learner, order.step)
     slow = world.network.acting.slow_factor(process.learner)
     process.injected_ns = int(whole * (slow - 1.0)) if slow > 1.0 else 0
@@ -99,8 +103,11 @@ def step_ended(world: World, process: LearnerProcess, token: int) -> None:
 
 
 def _capture(world: World, process: LearnerProcess, order: act.Capture) -> None:
-    poison = process.poison.pop(0) if process.poison else ""
-    if poison:
-        world.give(process, ev.FaultActed(poison, order.fragment, {"round": order.round}))
+    found = process.poisons.on_capture(order.fragment, order.round)
+    poison = None
+    if found is not None:
+        poison, event = found
+        world.give(process, event)
+        world.striker.look_for_used_up(process.poisons)
     made = world.arithmetic.capture(process.learner, order.fragment, order.step, order.codec, poison)
     world.give(process, ev.Captured(order.round, order.fragment, made.digest, made.nbytes, made.handle))

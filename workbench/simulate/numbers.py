@@ -9,6 +9,7 @@ import numpy as np
 from workbench.algorithms import orders
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import slots_needed
+from workbench.algorithms.poisons import Poison
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.config import RunConfig
 from workbench.protocol.actions import Fold, Merge, StartStep
@@ -25,17 +26,7 @@ class Outgoing(NamedTuple):
     base_version: int
     codec: str
     payload: Any
-
-
-def poisoned(values: np.ndarray) -> np.ndarray:
-    """The numeric fault ``nan``: one value of the outgoing copy is no number."""
-    bad = values.copy()
-    bad[bad.size // 2] = np.nan
-    return bad
-
-
-POISONS = {"nan": poisoned}
-"""Numeric faults by name: from the values that were captured to those that go out."""
+    digest: int
 
 
 class Numbers:
@@ -89,12 +80,16 @@ class Numbers:
         if fragment < 0:
             self.learners[learner].publish()
 
-    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: str) -> CaptureNumbers:
+    def capture(self, learner: int, fragment: int, step: int, codec: str, poison: Poison | None) -> CaptureNumbers:
         """See `Arithmetic.capture`."""
         executor = self.learners[learner]
-        made = executor.capture(fragment, step, codec, POISONS[poison] if poison else None)
-        handle = self._keep(Outgoing(fragment, executor.base_versions[fragment], codec, made.payload))
+        made = executor.capture(fragment, step, codec, poison)
+        handle = self._keep(Outgoing(fragment, executor.base_versions[fragment], codec, made.payload, made.digest))
         return CaptureNumbers(made.digest, made.nbytes, handle)
+
+    def poison(self, learner: int, fragment: int, poison: Poison) -> None:
+        """See `Arithmetic.poison`."""
+        self.learners[learner].poison(fragment, poison)
 
     def fold(self, learner: int, order: Fold) -> None:
         """See `Arithmetic.fold`."""
@@ -117,7 +112,7 @@ class Numbers:
         """See `Arithmetic.looks`: decodes, as the receiver does before its machine sees the header."""
         sent = self.payloads[handle]
         assert isinstance(sent, Outgoing)
-        found = orders.look(self.syncer, sent.fragment, sent.payload, sent.codec, sent.base_version)
+        found = orders.look(self.syncer, sent.fragment, sent.payload, sent.codec, sent.base_version, sent.digest)
         if found.arrived is not None:
             self.payloads[handle] = found.arrived
         return found.finite, found.fits, found.norm

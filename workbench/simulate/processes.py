@@ -9,6 +9,7 @@ from workbench.protocol import learner as learner_module
 from workbench.protocol import learner_state
 from workbench.protocol import syncer as syncer_module
 from workbench.protocol.actions import StartStep
+from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import SYNCER, process_of
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 from workbench.protocol.syncer_state import SyncerState
@@ -36,7 +37,7 @@ class LearnerProcess(VirtualProcess):
         "injected_ns",
         "learner",
         "number",
-        "poison",
+        "poisons",
         "step",
         "step_end",
         "step_left",
@@ -55,7 +56,7 @@ class LearnerProcess(VirtualProcess):
         self.step_left = 0
         self.injected_ns = 0
         self.token = 0
-        self.poison: list[str] = []
+        self.poisons = Poisons()
 
 
 class SyncerProcess(VirtualProcess):

@@ -18,7 +18,7 @@ from workbench.simulate.invariants import Watch
 from workbench.simulate.world import World
 
 ROUNDS = 40
-LOSING = ("cut", "cut_up", "cut_down", "lose_up", "lose_down")
+LOSING = ("cut", "cut_up", "cut_down", "lose_up", "lose_down", "loss")
 """Kinds of fault after which the bound B is not claimed: messages are lost without a closed connection."""
 
 
@@ -53,8 +53,8 @@ def parse(text: str) -> Schedule:
     return msgspec.json.decode(text, type=Schedule)
 
 
-def draw(seed: int) -> Schedule:
-    """The schedule of a seed: sizes, rules, speeds, and at least three faults."""
+def draw(seed: int, more: bool = True) -> Schedule:
+    """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are."""
     rng = random.Random(seed)
     learners = rng.randint(2, 6)
     period = rng.randint(1, 5)
@@ -89,9 +89,11 @@ def draw(seed: int) -> Schedule:
         "merge_s": rng.choice((0.0005, 0.01)),
     }
     horizon = ROUNDS / fragments * period * 0.1 * 0.9
-    faults = tuple(draw_fault(rng, learners, horizon) for _ in range(rng.randint(3, 7)))
+    faults = [draw_fault(rng, learners, horizon) for _ in range(rng.randint(3, 7))]
     by_step = config["eligibility"] == "step"
     changes = tuple(draw_change(rng, learners, horizon, by_step) for _ in range(rng.choice((0, 0, 0, 1, 2))))
+    if more:
+        faults += draw_more(seed, learners, horizon)
     return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes)
 
 
@@ -118,6 +120,47 @@ def draw_fault(rng: random.Random, learners: int, horizon_s: float) -> Fault:
     )
     if kind == "delay":
         fault = replace(fault, delay_ns=int((fault.factor - 1.0) * 0.02 * SECOND), jitter_ns=SECOND // 100)
+    return fault
+
+
+_MORE_KINDS = (
+    "exit", "exit", "late", "loss", "bandwidth", "slow", "inf", "scale", "flip", "random", "corrupt", "shape",
+)  # fmt: skip
+
+
+def draw_more(seed: int, learners: int, horizon_s: float) -> list[Fault]:
+    """Faults of the kinds that `draw_fault` does not know, with other triggers and repetitions."""
+    rng = random.Random(f"more {seed}")
+    found: dict[str, Fault] = {}
+    for _ in range(rng.randint(1, 3)):
+        kind, learner = rng.choice(_MORE_KINDS), rng.randrange(learners)
+        at_ns = int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND)
+        fault = Fault(
+            kind=kind,
+            at_ns=0 if kind == "late" else at_ns,
+            learner=learner,
+            for_ns=int(rng.choice((0.05, 0.5, 2.0)) * SECOND),
+            factor=rng.choice((1.5, 4.0)),
+            count=rng.choice((1, 2, 5)),
+            share=rng.choice((0.1, 0.5)),
+            bytes_per_s=rng.choice((2e4, 2e5)),
+            persistent=rng.random() < 0.3 and kind in ("scale", "flip", "random"),
+        )
+        found[kind] = fault if kind == "late" else _triggered(rng, fault)
+    return list(found.values())
+
+
+def _triggered(rng: random.Random, fault: Fault) -> Fault:
+    """The fault at its time, or at a state of a round, a round or a merge; now and then several times."""
+    trigger = rng.choice(("time", "state", "state", "round", "merge"))
+    if trigger == "state":
+        fault = replace(fault, round_state=int(rng.choice(list(RoundState))))
+    elif trigger == "round":
+        fault = replace(fault, at_round=rng.randrange(2 * ROUNDS // 3))
+    elif trigger == "merge":
+        fault = replace(fault, at_merge=rng.randrange(2 * ROUNDS // 3))
+    if rng.random() < 0.3:
+        fault = replace(fault, every_ns=int(rng.choice((0.3, 1.5)) * SECOND), times=rng.randint(2, 3))
     return fault
 
 

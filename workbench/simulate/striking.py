@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.protocol.acting import Acting, seeded
+from workbench.protocol.acting import Acting, ActingFaults, seeded
 from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, FaultPlan, ended, injected
+from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import Kind
 from workbench.simulate.processes import VirtualProcess
 
@@ -82,14 +83,13 @@ class Striker:
         began, now = self.began[acting.number], self.world.now
         self.world.supervise(Kind.FAULT_ENDED, **ended(acting.fault, acting.number, began, now, why))
 
-    def look_for_used_up(self) -> None:
+    def look_for_used_up(self, where: ActingFaults | Poisons) -> None:
         """Faults that have acted on their last message are over."""
-        acting = self.world.network.acting
-        numbers, acting.used_up = acting.used_up, []
+        numbers, where.used_up = where.used_up, []
         for number in numbers:
-            found = acting.end(self.struck[number - 1][0].learner, number)
-            if found is not None:
-                self.over(found, "used_up")
+            fault = self.struck[number - 1][0]
+            self.world.network.acting.end(fault.learner, number)
+            self.over(Acting(number, fault), "used_up")
 
     def heal(self, learner: int) -> int:
         """End all that lasts at a learner; how many faults that were."""
@@ -132,7 +132,7 @@ def _poison(world: World, acting: Acting) -> bool:
     process = world.learners.get(acting.fault.learner)
     if process is None or not process.alive:
         return False
-    process.poison.extend(["nan"] * acting.fault.count)
+    process.poisons.add(acting)
     return True
 
 

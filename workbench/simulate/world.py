@@ -146,7 +146,7 @@ class World:
         if self.striker.waiting:
             self.striker.look()
         if self.network.acting.used_up:
-            self.striker.look_for_used_up()
+            self.striker.look_for_used_up(self.network.acting)
         if self.observer is not None:
             self.observer.after_event(self)
 
@@ -322,11 +322,12 @@ class World:
         if foreign.unsent:
             self.give(self.syncer, ev.RecordsCame(foreign.process, list(foreign.unsent)))
 
-    def evaluate_when_due(self) -> None:
-        """At the start, every ``eval_every`` merges, and at the end."""
+    def evaluate_when_due(self, last: bool = False) -> None:
+        """At the start, every ``eval_every`` merges, and at the end, which whoever stops the run says."""
         state = self.syncer.machine.state
         every, merges = self.config.eval_every, state.merges
-        if not every or merges == self.evaluated_at or (merges % every and merges != self.config.rounds):
+        due = last or not merges % max(every, 1) or merges == self.config.rounds
+        if not every or merges == self.evaluated_at or not due:
             return
         loss = self.arithmetic.evaluate()
         if loss is None:

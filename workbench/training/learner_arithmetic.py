@@ -13,15 +13,13 @@ from workbench.algorithms.codecs import CODECS
 from workbench.algorithms.digest import digest
 from workbench.algorithms.folds import FOLDS
 from workbench.algorithms.fragments import Fragmentation
+from workbench.algorithms.poisons import Poison, poisoned, spoiled
 from workbench.config import RunConfig
 from workbench.models.functional import Parameters
 from workbench.training.flat import flatten, tensors_of
 from workbench.training.host_copy import HostCopy, HostViews
 from workbench.training.learner_values import Captured, Incoming, StepResult
 from workbench.training.program import TrainingProgram
-
-Transform = Callable[[np.ndarray], np.ndarray]
-"""From the values (size,) of a fragment to those that are sent instead."""
 
 
 class LearnerArithmetic:
@@ -153,7 +151,7 @@ class LearnerArithmetic:
         """Copy fragment p to the host copy; copies of it that are older can no longer be captured."""
         self._publish(p, supersede=True)
 
-    def capture(self, p: int, n: int, codec: str, transform: Transform | None = None) -> Captured:
+    def capture(self, p: int, n: int, codec: str, poison: Poison | None = None) -> Captured:
         """Code the published copy of a fragment and keep it for a delay-corrected fold.
 
         Parameters
@@ -163,8 +161,8 @@ class LearnerArithmetic:
             Own step after which the copy was published.
         codec : str
             Member of `workbench.algorithms.codecs.CODECS`.
-        transform : function, optional
-            Numeric fault on the outgoing values, after the copy is kept and before the codec.
+        poison : Poison, optional
+            Numeric fault on what goes out, after the copy is kept; one that acts after the codec is not in the digest.
 
         Raises
         ------
@@ -173,9 +171,16 @@ class LearnerArithmetic:
         """
         values = (self._copies or self._views).read(p, n)
         self._captured[p][n] = values
-        if transform is not None:
-            values = transform(values)
-        return self._coded(p, values, codec)
+        if poison is None:
+            return self._coded(p, values, codec)
+        made = self._coded(p, poisoned(values, self._bases[p], poison), codec)
+        payload = spoiled(made.payload, poison)
+        return made._replace(payload=payload, nbytes=payload.nbytes)
+
+    def poison(self, p: int, poison: Poison) -> None:
+        """Let a numeric fault act on the learner's own fragment p; its host copy stays as it was published."""
+        layout = self._layouts[p]
+        self._parameters |= tensors_of(poisoned(flatten(self._parameters, layout), self._bases[p], poison), layout)
 
     def release(self, p: int, upto_n: int) -> None:
         """Drop the copies of fragment p that were captured after own step ``upto_n`` or an earlier one."""

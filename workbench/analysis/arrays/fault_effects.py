@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.analysis.arrays.presence import acted
+from workbench.analysis.arrays.presence import acted, ends
 from workbench.analysis.arrays.tables import NS, Array, Tables, details_of, events_of, run_span
 from workbench.protocol.records import Kind, learner_of
 
@@ -27,17 +27,19 @@ def fault_effects(tables: Tables) -> list[dict[str, Any]]:
     """
     merged_ns = tables["events"]["time_ns"][tables["merges"]["event"]]
     included = tables["merges"]["included"]
-    details = details_of(tables, Kind.FAULT_INJECTED)
+    details, known = details_of(tables, Kind.FAULT_INJECTED), ends(tables)
     return [
-        _effect(tables, event, details.get(event, {}), merged_ns, included)
+        _effect(tables, event, details.get(event, {}), known, merged_ns, included)
         for event in events_of(tables, Kind.FAULT_INJECTED).tolist()
     ]
 
 
-def _effect(tables: Tables, event: int, detail: dict[str, Any], merged_ns: Array, included: Array) -> dict[str, Any]:
+def _effect(
+    tables: Tables, event: int, detail: dict[str, Any], known: dict[int, int], merged_ns: Array, included: Array
+) -> dict[str, Any]:
     events, began = tables["events"], run_span(tables)[0]
     start, learner = int(events["time_ns"][event]), learner_of(int(events["peer"][event]))
-    until = int(detail.get("until_ns", start))
+    until = known.get(detail.get("fault", -1), int(detail.get("until_ns", start)))
     endless = until < 0 or until >= ENDLESS_NS
     found: dict[str, Any] = {
         "time_s": (start - began) * NS,

@@ -218,22 +218,30 @@ class Faults:
 
 
 def faults(tables: Tables) -> Faults:
-    """Faults that had an effect; a stop without an end lasts until the next ``cont`` of the same process."""
+    """Faults that had an effect, until they ended; a stop of unknown length until the next ``cont`` of its process."""
     events = tables["events"]
     wanted = events_of(tables, Kind.FAULT_INJECTED)
     details = details_of(tables, Kind.FAULT_INJECTED)
     acting = np.array([acted(details.get(event, {})) for event in wanted.tolist()], bool)
     wanted = wanted[acting] if len(wanted) else wanted
     process, start, kind = (events[name][wanted] for name in ("peer", "time_ns", "reason"))
-    end = start.copy()
+    end, known = start.copy(), ends(tables)
     for i, event in enumerate(wanted.tolist()):
-        until = details.get(event, {}).get("until_ns")
+        detail = details.get(event, {})
+        until = known.get(detail.get("fault", -1), detail.get("until_ns"))
         if until is not None:
             end[i] = until if until >= 0 else FOREVER
         elif kind[i] in STOPS:
             later = np.flatnonzero((process == process[i]) & (kind == CONTINUE) & (start >= start[i]))
             end[i] = start[later[0]] if len(later) else FOREVER
     return Faults(process, start, end, kind)
+
+
+def ends(tables: Tables) -> dict[int, int]:
+    """When faults were over, healed or used up [ns], by their number in the run."""
+    found = details_of(tables, Kind.FAULT_ENDED)
+    times = tables["events"]["time_ns"]
+    return {int(found[e]["fault"]): int(times[e]) for e in events_of(tables, Kind.FAULT_ENDED).tolist() if e in found}
 
 
 def acted(detail: dict[str, Any]) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from workbench.cli import output, words
+from workbench.protocol.faults import COUNTED_KINDS
 
 FAULTS_MAX = 8
-ONCE = ("nan", "lose_up", "lose_down")
-"""Faults that act on the next messages, not for a time."""
 
 
 def show(report: Mapping[str, Any]) -> Iterator[Any]:
@@ -48,7 +47,7 @@ def unstruck(rows: list[Mapping[str, Any]]) -> str:
 
 def struck(row: Mapping[str, Any]) -> str:
     """Return kind, target and duration of a fault."""
-    lasted = "" if row["kind"] in ONCE or row["for_s"] == 0 else f" for {words.seconds(row['for_s'])}"
+    lasted = "" if row["kind"] in COUNTED_KINDS or row["for_s"] == 0 else f" for {words.seconds(row['for_s'])}"
     forever = " for good" if row["for_s"] is None else lasted
     return f"{row['kind'].removesuffix('_syncer')} {words.label(row['learner'])}{forever}"
 

@@ -95,7 +95,7 @@ class LearnerRun:
             raise checks.Broken(f"a learner leaves in the middle of a run: {action.reason}")
 
     def _capture(self, action: act.Capture) -> None:
-        made = self.ledger.capture(self.learner, action.fragment, action.step, action.codec, "")
+        made = self.ledger.capture(self.learner, action.fragment, action.step, action.codec, None)
         work = self.ledger.payloads[made.handle]
         assert isinstance(work, Work)
         handle = self.tables.put_work(work)
