@@ -82,7 +82,10 @@ def test_ctrl_c_closes_the_tape(small_words: list[str], tmp_path: Path, capsys: 
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     tape = open_tape(run)
     assert tape.wb.closed and tape.wb.reasons(tape.wb.events(Kind.RUN_ENDED)).tolist() == ["interrupted"]
+    merges = tape["evals"].dataset["merges"].values.tolist()
+    assert (merges[0], merges[-1]) == (0, tape["merges"].dataset.sizes["merge"]), "the last evaluation is of the last"
     assert main(["inspect", str(run), "ledger"]) == 0
+    assert main(["replay", str(run)]) == 0
     assert "stopped (interrupted) after" in capsys.readouterr().out
 
 

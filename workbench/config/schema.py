@@ -182,7 +182,8 @@ class RunConfig:
     heartbeat_s, heartbeat_limit_s, pull_limit_min_s, start_limit_s, connect_limit_s : float
         Seconds.
     eval_every, eval_batches : int
-        Merges between two evaluations (0: never), batches of the held-out text in one.
+        Merges between two evaluations (0: never; an evaluator of real processes that is late skips some), batches of
+        the held-out text in one.
     seed : int
         The one seed that all randomness hangs off.
     """

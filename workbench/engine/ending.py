@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from workbench.engine.fleet import Fleet
 
 END_LIMIT_S = 60.0
+EVALUATIONS = 4
+"""Times that the last evaluation took, for those that may still come at the end."""
 HURRY_LIMIT_S = 4.0
 LEARNERS_LIMIT_S = 3.0
 DONE, AGAINST, WRONG, LOST = 0, 1, 2, 3
@@ -49,13 +51,17 @@ class Ending:
             return
         self.stopping = reason
         if not hurry:
-            fleet.timers.after(END_LIMIT_S, self._give_up)
+            fleet.timers.after(self._limit_s(), self._give_up)
         if fleet.syncer.number == 0:
             self.lose(LOST, "stopped before the run began")
         for learner in fleet.learners:
             if learner.stops:
                 fleet.nursery.signal(learner, signal.SIGCONT)
         fleet.tell_syncer({"stop": reason})
+
+    def _limit_s(self) -> float:
+        """Seconds for an end in order: one evaluation may be in progress, and the last is to come."""
+        return END_LIMIT_S + EVALUATIONS * float(self.fleet.evaluations.last.get("seconds", 0.0))
 
     def finish(self, reason: str) -> None:
         """The syncer has ended the run: learners leave, the last evaluation comes, then the journal is closed."""
@@ -64,7 +70,7 @@ class Ending:
             if learner.state == "starting" or learner.stops:
                 self.fleet.nursery.signal(learner, signal.SIGKILL)  # it has not joined, or cannot hear that it is over
         self.fleet.timers.after(LEARNERS_LIMIT_S, self._end_learners)
-        self.fleet.timers.after(END_LIMIT_S, self._give_up)
+        self.fleet.timers.after(self._limit_s(), self._give_up)
         self.look()
 
     def lose(self, code: int, line: str) -> None:
@@ -112,7 +118,7 @@ class Ending:
         if self.fleet.over:
             return
         if not self.line and not self.hurry:
-            self.code, self.line = LOST, f"the run did not end within {END_LIMIT_S:g} s of being told to"
+            self.code, self.line = LOST, f"the run did not end within {self._limit_s():.0f} s of being told to"
         self.fleet.over = True
 
     def outcome(self) -> tuple[int, str]:

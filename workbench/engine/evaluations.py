@@ -1,4 +1,8 @@
-"""When the evaluator is asked, and what becomes of its answers."""
+"""When the evaluator is asked, and what becomes of its answers.
+
+An evaluator that is slower than merges fall due skips: each evaluation is of the versions that were there when it was
+asked for, which its record names, and the last is of the last merge.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,9 @@ class Evaluations:
 
     @property
     def pending(self) -> bool:
-        """Whether an evaluation is still to come."""
-        return (self.asked_for is not None or self.waits) and self.fleet.evaluator.state != "failed"
+        """Whether an evaluation is still to come, once no process is started again."""
+        evaluator = self.fleet.evaluator
+        return (self.asked_for is not None or self.waits) and (evaluator.alive or evaluator.state == "starting")
 
     def asked(self, message: dict[str, Any]) -> None:
         """The syncer says that one is due."""

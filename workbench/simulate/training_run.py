@@ -196,6 +196,7 @@ def _go(
         progress(_progress(world))
     if world.failed:
         raise RunLost(world.failed)
+    world.evaluate_when_due(last=True)
 
 
 def _progress(world: World) -> Progress:
