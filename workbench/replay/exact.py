@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from workbench.replay.differences import Difference, Findings, Impossible
 from workbench.replay.environment import adopt_threads, check_data, environment_differences
 from workbench.replay.learners import ReplayedLearner
 from workbench.replay.ordering import Stuck, linear_extension
-from workbench.replay.program import Merged, Programs, read_programs
+from workbench.replay.program import Merged, OutOfOrder, Programs, read_programs
 from workbench.replay.report import ReplayDiffers, ReplayReport
 from workbench.replay.syncer import ReplayedSyncer
 from workbench.tape import TapeError, open_tape
@@ -81,10 +81,19 @@ class Replay:
         Compiled functions and text.
     programs : Programs
         What each process did.
+
+    Attributes
+    ----------
+    done : dict of int to int
+        Steps of each process that were executed.
+    stopped : bool
+        Whether nothing more can be executed.
     """
 
     def __init__(self, config: RunConfig, program: TrainingProgram, programs: Programs) -> None:
         self.programs = programs
+        self.done = dict.fromkeys(programs.steps, 0)
+        self.stopped = False
         self.fragmentation = program.fragmentation
         self.findings = Findings()
         self.initial = initial_weights(config)
@@ -102,11 +111,30 @@ class Replay:
             what = "digest of the initial weights"
             self.findings.note(Difference(-1, "start", "", -1, -1, "start", what, recorded, computed))
 
-    def run(self, order: str | int = "journal", progress: Progress | None = None) -> None:
-        """Execute all steps, as far as they can be executed."""
+    def run(
+        self, order: str | int = "journal", progress: Progress | None = None, upto: Mapping[int, int] | None = None
+    ) -> None:
+        """Execute what is left to do, as far as it can be executed.
+
+        Parameters
+        ----------
+        order : "journal" or int
+            See `linear_extension`.
+        progress : callable, optional
+            Called after every merge.
+        upto : mapping of int to int, optional
+            Of each process only so many of its steps, counted from its first; all by default.
+        """
+        if self.stopped:
+            return
         total = len(self.programs.merges)
+        left = {
+            process: steps[self.done[process] : None if upto is None else upto.get(process, 0)]
+            for process, steps in self.programs.steps.items()
+        }
         try:
-            for process, step in linear_extension(self.programs.steps, self.syncer.ready, order):
+            for process, step in linear_extension(left, self.syncer.ready, order):
+                self.done[process] += 1
                 if isinstance(step, Merged):
                     self.syncer.execute(step)
                     if progress is not None:
@@ -114,14 +142,13 @@ class Replay:
                 else:
                     self.learners[process].execute(step)
         except Impossible:
-            pass
+            self.stopped = True
         except Stuck as stuck:
+            self.stopped = True
             self.findings.impossible(stuck.step, stuck.process, "tape", self.syncer.missing(stuck.step))
-        if self.programs.broken is not None:
-            b = self.programs.broken
-            what = "number of the record"
-            place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
-            self.findings.note(Difference(*place, what, str(b.seq), str(b.expected)))
+        if self.programs.broken is not None and upto is None:
+            self.stopped = True
+            note_broken(self.programs.broken, self.findings)
 
     def report(self, environment: tuple[str, ...] = ()) -> ReplayReport:
         """What was found."""
@@ -141,3 +168,9 @@ class Replay:
             final=final,
             fragmentation=self.fragmentation,
         )
+
+
+def note_broken(b: OutOfOrder, findings: Findings) -> None:
+    """Take note of the record at which the programs end."""
+    place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
+    findings.note(Difference(*place, "number of the record", str(b.seq), str(b.expected)))
