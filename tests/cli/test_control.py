@@ -33,14 +33,12 @@ class RememberingRun:
     def status(self) -> dict[str, Any]:
         return STATUS
 
-    def kill(self, *arguments: Any) -> None:
-        self.asked.append(("kill", *arguments))
+    def __getattr__(self, name: str) -> Any:
+        def act(*arguments: Any, **flags: Any) -> int:
+            self.asked.append((name, *arguments, flags) if flags else (name, *arguments))
+            return 2
 
-    def stall(self, *arguments: Any) -> None:
-        self.asked.append(("stall", *arguments))
-
-    def revive(self, *arguments: Any) -> None:
-        self.asked.append(("revive", *arguments))
+        return act
 
     def set(self, values: dict[str, Any], who: str) -> int:
         self.asked.append(("set", values, who))
@@ -63,10 +61,22 @@ def run(monkeypatch: pytest.MonkeyPatch) -> RememberingRun:
 @pytest.mark.parametrize(
     ("words", "asked"),
     [
-        (["kill", "L1"], ("kill", 1, None)),
-        (["kill", "2", "--down", "0"], ("kill", 2, 0.0)),
-        (["kill", "syncer", "--down", "1.5"], ("kill", "syncer", 1.5)),
-        (["stall", "0", "--for", "2"], ("stall", 0, 2.0)),
+        (["kill", "L1"], ("kill", 1)),
+        (["kill", "2", "--down", "0"], ("kill", 2, {"down_s": 0.0})),
+        (["kill", "syncer", "--down", "1.5"], ("kill", "syncer", {"down_s": 1.5})),
+        (["exit", "2", "--down", "1"], ("exit", 2, {"down_s": 1.0})),
+        (["stall", "0", "--for", "2"], ("stall", 0, {"for_s": 2.0})),
+        (["slow", "0", "--factor", "4", "--for", "2"], ("slow", 0, {"factor": 4.0, "for_s": 2.0})),
+        (["cut", "L3"], ("cut", 3)),
+        (["cut", "3", "--direction", "up", "--for", "9"], ("cut", 3, {"direction": "up", "for_s": 9.0})),
+        (["lose", "3", "--count", "2", "--direction", "down"], ("lose", 3, {"count": 2, "direction": "down"})),
+        (["delay", "1", "--delay", "0.1", "--jitter", "0.02"], ("delay", 1, {"delay_s": 0.1, "jitter_s": 0.02})),
+        (["loss", "1", "--share", "0.5"], ("loss", 1, {"share": 0.5})),
+        (["bandwidth", "1", "--bytes-per-s", "1e4"], ("bandwidth", 1, {"bytes_per_s": 1e4})),
+        (["poison", "2"], ("poison", 2)),
+        (["poison", "2", "--kind", "scale", "--factor=-2"], ("poison", 2, {"factor": -2.0, "kind": "scale"})),
+        (["poison", "2", "--persistent", "--count", "3"], ("poison", 2, {"count": 3, "persistent": True})),
+        (["heal", "3"], ("heal", 3)),
         (["revive", "L3"], ("revive", 3)),
         (["set", "grace_gamma=0.5", "merge=mean"], ("set", {"grace_gamma": 0.5, "merge": "mean"}, "cli")),
         (["set", "quorum=2", "--who", "night shift"], ("set", {"quorum": 2}, "night shift")),
@@ -78,7 +88,8 @@ def test_actions_reach_the_run(
 ) -> None:
     assert main(["control", "run", *words, "--json"]) == 0
     assert run.asked == [asked]
-    assert json.loads(capsys.readouterr().out)["done"] == words[0]
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["done"] == words[0] and answer.get("ended") == (2 if words[0] == "heal" else None)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +102,10 @@ def test_actions_reach_the_run(
         (["set", "nonsense"], "KEY=VALUE"),
         (["status", "2"], "takes no '2'"),
         (["explode"], "explode"),
+        (["kill", "1", "--factor", "2"], "kill takes no --factor; allowed: --down"),
+        (["delay", "1", "--share", "2"], "delay takes no --share; allowed: --delay, --jitter, --for"),
+        (["loss", "1", "--bytes-per-s", "2"], "loss takes no --bytes-per-s"),
+        (["heal", "1", "--for", "2"], "heal takes no --for; allowed: no flags of its own"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(

@@ -1,13 +1,30 @@
 """Act on a run of real processes that goes on, or look at it.
 
   status                   phase, merges, one line for each learner
-  kill TARGET [--down S]   SIGKILL; it starts again after S seconds (0: never)
-  stall TARGET [--for S]   SIGSTOP for S seconds (3)
+  kill TARGET              SIGKILL; it starts again after --down S (0: never)
+  exit LEARNER             exit code 1 from inside; --down S as of kill
+  stall TARGET             SIGSTOP; --for S (3)
+  slow LEARNER             steps take --factor X (3) times as long; --for S
+  cut LEARNER              its link loses everything; --direction up or down
+                           for one way; --for S
+  lose LEARNER             the next --count N (1) messages are lost;
+                           --direction up (default) or down
+  delay LEARNER            messages take --delay S (0.2), give or take
+                           --jitter S (0), longer each way; --for S
+  loss LEARNER             messages are lost with probability --share X (0.3);
+                           --for S
+  bandwidth LEARNER        fragments travel at --bytes-per-s X (1e6); --for S
+  poison LEARNER           --kind nan (default), inf, scale, flip, random,
+                           corrupt or shape on its next --count N (1)
+                           contributions; --factor X of scale (10);
+                           --persistent: on its own weights too
+  heal LEARNER             end what lasts: slow, cut, delay, loss, bandwidth
   revive TARGET            start again what failed or was killed for good
   set KEY=VALUE ...        change live settings
   stop                     end the run in order
 
-TARGET is a learner (2 or L2), or syncer.
+TARGET is a learner (2 or L2), or syncer. Without --for a fault that lasts acts
+until it is healed. Every fault and its end is on the tape.
 """
 
 from __future__ import annotations
@@ -21,23 +38,50 @@ from workbench.config import ConfigError
 if TYPE_CHECKING:
     from workbench.engine.launch import Run
 
-ACTIONS = ("status", "kill", "stall", "revive", "set", "stop")
+FLAGS: dict[str, tuple[str, ...]] = {
+    "status": (),
+    "kill": ("down_s",),
+    "exit": ("down_s",),
+    "stall": ("for_s",),
+    "slow": ("factor", "for_s"),
+    "cut": ("direction", "for_s"),
+    "lose": ("direction", "count"),
+    "delay": ("delay_s", "jitter_s", "for_s"),
+    "loss": ("share", "for_s"),
+    "bandwidth": ("bytes_per_s", "for_s"),
+    "poison": ("kind", "count", "factor", "persistent"),
+    "heal": (),
+    "revive": (),
+    "set": (),
+    "stop": (),
+}
+"""Flags of each action, by the names that `Run` has for them."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench control``."""
     options.add_run(parser)
-    parser.add_argument("action", choices=ACTIONS, metavar="ACTION", help=", ".join(ACTIONS))
+    parser.add_argument("action", choices=FLAGS, metavar="ACTION", help="one of the above")
     parser.add_argument("what", nargs="*", metavar="TARGET | KEY=VALUE", help="whom, or the settings")
-    parser.add_argument("--down", metavar="S", type=float, help="seconds until another process starts (0: never)")
-    parser.add_argument("--for", metavar="S", type=float, default=3.0, dest="for_s", help="seconds of a stall")
+    seconds: dict[str, Any] = {"metavar": "S", "type": float}
+    parser.add_argument("--down", dest="down_s", help="seconds until another process starts (0: never)", **seconds)
+    parser.add_argument("--for", dest="for_s", help="seconds that a fault lasts", **seconds)
+    parser.add_argument("--factor", metavar="X", type=float, help="of slow and of poison --kind scale")
+    parser.add_argument("--direction", metavar="WORD", help="of cut (both, up, down) and lose (up, down)")
+    parser.add_argument("--count", metavar="N", type=int, help="messages of lose, contributions of poison")
+    parser.add_argument("--delay", dest="delay_s", help="seconds of a delay", **seconds)
+    parser.add_argument("--jitter", dest="jitter_s", help="seconds by which a delay varies", **seconds)
+    parser.add_argument("--share", metavar="X", type=float, help="share of messages that are lost, 0 to 1")
+    parser.add_argument("--bytes-per-s", metavar="X", type=float, help="of bandwidth")
+    parser.add_argument("--kind", metavar="WORD", help="of poison")
+    parser.add_argument("--persistent", action="store_true", default=None, help="poison the learner itself too")
     parser.add_argument("--who", metavar="NAME", default="cli", help="who asks for a change, for the tape (cli)")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what is asked, print what came of it, return 0."""
-    from workbench.cli import live, output
+    from workbench.cli import live_picture, output
     from workbench.engine.launch import attach
 
     run = attach(arguments.run)
@@ -45,7 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.print_json(answer)
     elif arguments.action == "status":
-        output.console().print(live.picture(answer))
+        screen = output.console()
+        screen.print(live_picture.picture(answer, screen.size.width, len(answer["learners"]) + 16))
     else:
         output.console().print(", ".join(f"{key} {value}" for key, value in answer.items()))
     return 0
@@ -59,7 +104,7 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
     ConfigError
         It cannot be done.
     """
-    action = arguments.action
+    action, given = arguments.action, flags_of(arguments)
     if action in ("status", "stop") and arguments.what:
         raise ConfigError(f"{action} takes no {arguments.what[0]!r} (see workbench control --help)")
     if action == "status":
@@ -70,13 +115,29 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
     if action == "set":
         return {"done": "set", "revision": run.set(settings_of(arguments.what), who=arguments.who)}
     target = target_of(arguments.what, action)
-    if action == "kill":
-        run.kill(target, arguments.down)
-    elif action == "stall":
-        run.stall(target, arguments.for_s)
-    else:
-        run.revive(target)  # type: ignore[arg-type]
-    return {"done": action, "target": target}
+    came = getattr(run, action)(target, **given)
+    return {"done": action, "target": target} | ({"ended": came} if action == "heal" else {})
+
+
+def flags_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the flags that were given.
+
+    Raises
+    ------
+    ConfigError
+        The action does not know one of them.
+    """
+    names = sorted({name for flags in FLAGS.values() for name in flags})
+    given = {name: value for name in names if (value := getattr(arguments, name)) is not None}
+    unknown = [name for name in given if name not in FLAGS[arguments.action]]
+    if unknown:
+        allowed = ", ".join(_flag(name) for name in FLAGS[arguments.action]) or "no flags of its own"
+        raise ConfigError(f"{arguments.action} takes no {_flag(unknown[0])}; allowed: {allowed}")
+    return given
+
+
+def _flag(name: str) -> str:
+    return "--" + (name if name == "bytes_per_s" else name.removesuffix("_s")).replace("_", "-")
 
 
 def target_of(words: list[str], action: str) -> int | str:

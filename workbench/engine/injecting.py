@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from workbench.config import ConfigError
+from workbench.protocol.faults import NUMBER_KINDS
 
 CUTS = {"both": "cut", "up": "cut_up", "down": "cut_down"}
 """Kind of a cut by its direction: both, to the syncer, to the learner."""
@@ -85,6 +86,32 @@ class Injecting(ABC):
     def bandwidth(self, target: int, bytes_per_s: float = 1e6, for_s: float = 0.0) -> None:
         """Fragments of a learner travel at ``bytes_per_s`` each way for ``for_s`` seconds (until `heal`, if 0)."""
         self.inject("bandwidth", target, bytes_per_s=bytes_per_s, for_s=for_s)
+
+    def poison(
+        self, target: int, kind: str = "nan", count: int = 1, factor: float = 10.0, persistent: bool = False
+    ) -> None:
+        """Bad numbers in the next ``count`` contributions of a learner.
+
+        Parameters
+        ----------
+        target : int
+        kind : str
+            ``nan``, ``inf``, ``scale`` (the update times ``factor``), ``flip`` (its sign), ``random`` (another update
+            of the same norm), ``corrupt`` (bytes after the codec), ``shape`` (one element is missing).
+        count : int
+        factor : float
+            Of ``scale``.
+        persistent : bool
+            The learner's own weights too; of a kind that acts before the codec.
+        """
+        if kind not in NUMBER_KINDS:
+            raise ConfigError(f"kind = {kind!r}; allowed: {', '.join(NUMBER_KINDS)}")
+        values: dict[str, Any] = {"count": count}
+        if kind == "scale":
+            values["factor"] = factor
+        if persistent:
+            values["persistent"] = True
+        self.inject(kind, target, **values)
 
     def heal(self, target: int) -> int:
         """End all faults of a learner's link, and its slow-downs; returns how many those were."""

@@ -164,7 +164,12 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
                 "state": state,
                 "pid": managed.pid,
                 "number": managed.number,
+                "faults": [acting.fault.kind for acting in fleet.striker.lasting.acting.of(managed.learner)],
                 "line": managed.line,
+                "line_of": managed.line_of,
+                "how": managed.how,
+                "acting": [acting.fault.kind for acting in fleet.striker.lasting.acting.of(managed.learner)],
+                "log": str(fleet.folder.logs / f"{managed.label}.log"),
             }
         )
     rest = {key: value for key, value in fleet.status.items() if key != "learners"}
