@@ -1,0 +1,130 @@
+"""Ground that gives way: no room on the disk, a folder that cannot be written, an error, everything killed at once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engine.real_runs import GUARD_S, lives, of_kind, records_of, tiny, until
+from workbench.engine import control
+from workbench.engine.launch import RunEnded, launch
+from workbench.engine.runtime_folder import RuntimeFolder
+from workbench.protocol.records import Kind, learner_of
+from workbench.replay.exact import replay
+from workbench.replay.machines import rerun_machines
+from workbench.tape import open_tape
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="needs Linux: another process's limits are changed")
+def test_without_room_for_the_journal_rounds_pause_and_learners_train_on(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    with launch(tiny(2), path) as run:
+        run.wait(rounds=10, timeout_s=GUARD_S)
+        syncer = run.status()["syncer"]["pid"]
+        room = resource.prlimit(syncer, resource.RLIMIT_FSIZE)
+        resource.prlimit(syncer, resource.RLIMIT_FSIZE, ((path / "journal").stat().st_size, room[1]))
+        until(lambda: run.status()["phase"] == "storage_full", "the run says that there is no room")
+        merges = run.status()["merges"]
+        line = run.status()["storage_full"]
+        assert "no room" in line and str(path) in line
+        time.sleep(1.0)
+        assert run.status()["merges"] == merges
+        resource.prlimit(syncer, resource.RLIMIT_FSIZE, room)
+        run.wait(rounds=merges + 10, timeout_s=GUARD_S)
+        assert run.status()["phase"] == "running"
+    records = records_of(path)
+    assert {r.reason for r in of_kind(records, Kind.PROCESS_ENDED)} == {"exit 0"}
+    for learner in (0, 1):
+        steps = [r.step for r in of_kind(records, Kind.STEP_ENDED) if learner_of(r.process) == learner]
+        assert steps == list(range(1, len(steps) + 1)), "steps made meanwhile are on the tape"
+    assert replay(path).bit_exact
+    assert rerun_machines(path).equal
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    out = locked / "run" if os.geteuid() else Path("/sys/kernel/run")  # where the superuser may not write either
+    done = subprocess.run(
+        [sys.executable, "-m", "workbench", "train", "--set", "rounds=5", "--out", str(out)],
+        capture_output=True, text=True, timeout=GUARD_S, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and str(out) in done.stderr and "--out" in done.stderr
+
+
+def test_everything_killed_at_once_leaves_a_tape_and_the_next_start_sweeps(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run = launch(tiny(2), path)
+    run.wait(rounds=10, timeout_s=GUARD_S)
+    address = control.address_of(path)
+    pids = [address.pid, *run.status()["processes"]]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(lives(pid) for pid in pids), "all processes are gone")
+    until(lambda: not run.running, "the supervisor is reaped")
+    with pytest.raises(RunEnded, match="gone without a word"):
+        run.wait(timeout_s=GUARD_S)
+    RuntimeFolder.sweep()
+    assert not Path(address.runtime).exists()
+    tape = open_tape(path)
+    assert tape["events"].sizes["event"] == len(records_of(path))
+    report = replay(path)
+    assert report.bit_exact, report.first_difference
+    assert report.merges_compared >= 10
+
+
+PATCH = """
+import builtins
+import sys
+
+_import = builtins.__import__
+
+
+def _watching(*arguments, **named):
+    module = _import(*arguments, **named)
+    target = sys.modules.get("workbench.training.learner_arithmetic")
+    arithmetic = getattr(target, "LearnerArithmetic", None)
+    if arithmetic is not None and not hasattr(arithmetic, "step_before_the_test"):
+        arithmetic.step_before_the_test = arithmetic.step
+
+        def step(self, n, *arguments):
+            if self.learner == 1 and n == 3:
+                raise RuntimeError("the third step of this learner cannot be made")
+            return arithmetic.step_before_the_test(self, n, *arguments)
+
+        arithmetic.step = step
+    return module
+
+
+builtins.__import__ = _watching
+"""
+
+
+def test_a_learner_that_raises_is_shown_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(PATCH)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+    path = tmp_path / "run"
+    with launch(tiny(2), path) as run:
+        until(lambda: "cannot be made" in run.status()["learners"][1]["line"], "the error is shown")
+        run.wait(rounds=run.status()["merges"] + 20, timeout_s=GUARD_S)
+    log = (path / "logs" / "L1.log").read_text()
+    assert "Traceback" in log and "RuntimeError: the third step of this learner cannot be made" in log
+    assert open_tape(path).attrs["closed"]
