@@ -7,6 +7,7 @@ from workbench.protocol.learner_core import LearnerCore
 from workbench.protocol.learner_state import CapturedCopy, PendingUpdate
 from workbench.protocol.messages import Update
 from workbench.protocol.records import SYNCER, Kind
+from workbench.protocol.settings import LearnerSettings
 
 
 def update_came(core: LearnerCore, message: Update) -> None:
@@ -89,8 +90,7 @@ def _is_due(core: LearnerCore, p: int, update: PendingUpdate) -> bool:
 
 def _fold(core: LearnerCore, p: int, update: PendingUpdate) -> None:
     state = core.state
-    rule = "overwrite" if state.base[p] < 0 or update.anew else state.settings.fold
-    alpha = state.settings.fold_alpha if rule == "blend" else 0.0
+    rule, alpha = rule_of(state.settings, state.base[p], update.anew)
     copies = state.captures.get(p, [])
     included = update.last_merged > state.base[p]
     reference = next((c for c in copies if included and c.step == update.last_merged_step), None)
@@ -129,17 +129,30 @@ def _fold(core: LearnerCore, p: int, update: PendingUpdate) -> None:
     _forget_decided(core, p)
 
 
-def _reset_counters(core: LearnerCore, p: int, rule: str, reference: CapturedCopy | None) -> None:
-    """Zero, except after a delay-corrected fold: what came since the copy that was merged, or since the base.
+def rule_of(settings: LearnerSettings, base: int, anew: int) -> tuple[str, float]:
+    """Fold rule and alpha: what has no base of the syncer's, or is asked anew, is overwritten whatever is set."""
+    rule = "overwrite" if base < 0 or anew else settings.fold
+    return rule, settings.fold_alpha if rule == "blend" else 0.0
 
-    A copy may be older than the last reset (the rule was changed live): then nothing before it counts anyway.
+
+def counters_after(rule: str, steps: int, tokens: int, since_reference: tuple[int, int] | None) -> tuple[int, int]:
+    """Steps and tokens that a fragment holds of its learner's own after a fold.
+
+    Zero, except after a delay-corrected fold: what came ``since_reference``, the copy that was merged, or since the
+    base (None).  A copy may be older than the last reset (the rule was changed live): then nothing before it counts
+    anyway.
     """
-    state = core.state
     if rule != "delay_corrected":
-        state.c_steps[p] = state.c_tokens[p] = 0
-    elif reference is not None:
-        state.c_steps[p] = min(state.c_steps[p], state.n - reference.step)
-        state.c_tokens[p] = min(state.c_tokens[p], state.total_tokens - reference.total_tokens)
+        return 0, 0
+    if since_reference is None:
+        return steps, tokens
+    return min(steps, since_reference[0]), min(tokens, since_reference[1])
+
+
+def _reset_counters(core: LearnerCore, p: int, rule: str, reference: CapturedCopy | None) -> None:
+    state = core.state
+    since = (state.n - reference.step, state.total_tokens - reference.total_tokens) if reference is not None else None
+    state.c_steps[p], state.c_tokens[p] = counters_after(rule, state.c_steps[p], state.c_tokens[p], since)
 
 
 def _forget_decided(core: LearnerCore, p: int) -> None:

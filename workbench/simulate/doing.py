@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.records import Kind, process_of
-from workbench.protocol.settings import SECOND
 from workbench.simulate import mailing
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World
-
-COMMIT_NS = 100_000
 
 
 def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
@@ -26,9 +23,11 @@ def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
         world.journal_inputs()
         mailing.send_down(world, process, action)
     elif kind is act.Merge:
-        world.at(world.now + int(world.config.virtual.merge_s * SECOND), _merged, (world, process, action))
+        took = world.times.merge_ns(action.fragment, action.round)
+        world.at(world.now + took, _merged, (world, process, action))
     elif kind is act.Commit:
-        world.at(world.now + COMMIT_NS, _committed, (world, process, action))
+        took = world.times.commit_ns(action.fragment, action.round)
+        world.at(world.now + took, _committed, (world, process, action))
     elif kind is act.Release:
         world.arithmetic.release(action.handle)
     elif kind is act.Finish:
@@ -69,13 +68,26 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
     elif kind is act.Release:
         world.arithmetic.release(action.handle)
     elif kind is act.Adopt:
-        world.give(process, ev.Adopted(world.arithmetic.adopt(learner, action.source)))
+        _adopt(world, process, action)
     elif kind is act.Connect:
         mailing.connect(world, process)
     elif kind is act.Leave:
         process.alive = False
         world.arithmetic.drop(learner)
         world.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason="exit 0")
+
+
+def _adopt(world: World, process: LearnerProcess, order: act.Adopt) -> None:
+    took = world.times.adopt_ns(process.learner, process.number)
+    if took:
+        world.at(world.now + took, _adopted, (world, process, order))
+    else:
+        _adopted(world, process, order)
+
+
+def _adopted(world: World, process: LearnerProcess, order: act.Adopt) -> None:
+    if process.alive:
+        world.give(process, ev.Adopted(world.arithmetic.adopt(process.learner, order.source)))
 
 
 def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any, Protocol
 
 from workbench.algorithms import draws
 from workbench.config import ConfigError, VirtualConfig
@@ -14,8 +15,42 @@ _STEPS = 1
 _DELAYS = 2
 
 
+COMMIT_NS = 100_000
+
+
+class Durations(Protocol):
+    """How long everything takes [ns], and when processes are started."""
+
+    def begin_ns(self, process: int) -> int:
+        """When a process is started first."""
+
+    def start_ns(self, learner: int, number: int) -> int:
+        """From the start of a learner's process to its machine."""
+
+    def adopt_ns(self, learner: int, number: int) -> int:
+        """Until a new process holds its first state."""
+
+    def step_ns(self, learner: int, n: int) -> int:
+        """Own step ``n``, injected slow-downs left out."""
+
+    def delay_ns(self, count: int) -> int:
+        """One-way delay of what is no message, when ``count`` messages have been sent."""
+
+    def message_ns(self, learner: int, direction: int, message: Any, count: int) -> int:
+        """One-way delay of a learner's message, or of one to it, the ``count``-th of all."""
+
+    def merge_ns(self, fragment: int, round_: int) -> int:
+        """One merge."""
+
+    def commit_ns(self, fragment: int, round_: int) -> int:
+        """Until a merged version is the current one."""
+
+    def handed_ns(self, learner: int, fragment: int, version: int) -> int:
+        """Until the transport has taken an UPDATE whose channel is free."""
+
+
 class StepTimes:
-    """Durations of inner steps.
+    """Durations of a configuration.
 
     Parameters
     ----------
@@ -45,6 +80,34 @@ class StepTimes:
             return int(max(mean * (1.0 + c.jitter * z), 0.05 * mean))
         sigma = math.sqrt(math.log1p(c.jitter**2))
         return int(mean * math.exp(sigma * z - 0.5 * sigma**2))
+
+    def begin_ns(self, process: int) -> int:
+        """Everything begins at once."""
+        return 0
+
+    def start_ns(self, learner: int, number: int) -> int:
+        """``start_s`` [ns]."""
+        return int(self.config.start_s * SECOND)
+
+    def adopt_ns(self, learner: int, number: int) -> int:
+        """A state is there at once."""
+        return 0
+
+    def merge_ns(self, fragment: int, round_: int) -> int:
+        """``merge_s`` [ns]."""
+        return int(self.config.merge_s * SECOND)
+
+    def commit_ns(self, fragment: int, round_: int) -> int:
+        """A tenth of a millisecond [ns]."""
+        return COMMIT_NS
+
+    def handed_ns(self, learner: int, fragment: int, version: int) -> int:
+        """A channel that is free takes an UPDATE at once."""
+        return 0
+
+    def message_ns(self, learner: int, direction: int, message: Any, count: int) -> int:
+        """One-way delay of the ``count``-th message, whatever it is [ns]."""
+        return self.delay_ns(count)
 
     def delay_ns(self, count: int) -> int:
         """One-way delay of the ``count``-th message [ns]."""

@@ -20,7 +20,7 @@ def send_up(world: World, action: act.Send) -> None:
     """A learner's message to the syncer."""
     message: Any = action.message
     nbytes = message.nbytes if type(message) is Fragment else CONTROL_BYTES
-    at = world.network.delivery_at(world.now, action.connection, TO_SYNCER, action.channel, nbytes)
+    at = world.network.delivery_at(world.now, action.connection, TO_SYNCER, action.channel, nbytes, message)
     if at >= 0:
         world.at(at, _arrive_up, (world, action.connection, message))
     elif type(message) is Fragment:
@@ -34,7 +34,7 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
     is_update = type(message) is Update
     if is_update:
         message.handle, nbytes = world.arithmetic.update(message.fragment, message.version)
-    at = world.network.delivery_at(world.now, action.connection, TO_LEARNER, action.channel, nbytes)
+    at = world.network.delivery_at(world.now, action.connection, TO_LEARNER, action.channel, nbytes, message)
     if at >= 0:
         world.at(at, _arrive_down, (world, action.connection, message))
     elif is_update:
@@ -43,7 +43,8 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
         event = ev.Handed(action.connection, message.fragment, message.version)
         connection = world.network.connections.get(action.connection)
         free = connection.free_at[TO_LEARNER][action.channel] if connection is not None else 0
-        world.at(max(world.now, free), world.give, (process, event))
+        taken = world.times.handed_ns(connection.learner, message.fragment, message.version) if connection else 0
+        world.at(max(world.now, free) + taken, world.give, (process, event))
 
 
 def _arrive_up(world: World, connection: int, message: Any) -> None:

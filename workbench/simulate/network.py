@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from workbench.algorithms import draws
 from workbench.protocol.acting import ActingFaults
 from workbench.protocol.messages import BULK
-from workbench.simulate.durations import SECOND, StepTimes
+from workbench.simulate.durations import SECOND, Durations
 
 _LOSSES = 3
 
@@ -33,7 +35,7 @@ class Network:
         Faults of links, and slow-downs of their learners.
     """
 
-    def __init__(self, times: StepTimes, loss: float, bandwidth: float, seed: int) -> None:
+    def __init__(self, times: Durations, loss: float, bandwidth: float, seed: int) -> None:
         self.times = times
         self.loss = loss
         self.bandwidth = bandwidth
@@ -56,7 +58,7 @@ class Network:
         if connection is not None:
             connection.open = False
 
-    def delivery_at(self, now: int, number: int, direction: int, channel: int, nbytes: int) -> int:
+    def delivery_at(self, now: int, number: int, direction: int, channel: int, nbytes: int, message: Any = None) -> int:
         """When a message sent now arrives [ns]; -1 if it is lost."""
         connection = self.connections.get(number)
         if connection is None or not connection.open:
@@ -75,7 +77,8 @@ class Network:
         if bandwidth > 0.0:
             start += int(nbytes / bandwidth * SECOND)
             connection.free_at[direction][channel] = start
-        delay = self.times.delay_ns(self.count) + self.acting.added_ns(learner, direction)
+        delay = self.times.message_ns(learner, direction, message, self.count)
+        delay += self.acting.added_ns(learner, direction)
         at = max(start + delay, connection.last_at[direction][channel])
         connection.last_at[direction][channel] = at
         return at

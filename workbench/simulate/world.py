@@ -20,7 +20,6 @@ from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.protocol.settings import (
-    SECOND,
     FixedSettings,
     fixed_settings_of,
     learner_settings_of,
@@ -28,7 +27,7 @@ from workbench.protocol.settings import (
 )
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
-from workbench.simulate.durations import StepTimes
+from workbench.simulate.durations import Durations, StepTimes
 from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
@@ -72,6 +71,8 @@ class World:
         Elements of each fragment, the weights of the tokens that an evaluation reports; equal by default.
     identity : dict, optional
         Host, pid and fingerprint that every process start is recorded with.
+    durations : Durations, optional
+        How long everything takes; by default what ``config.virtual`` says.
     """
 
     def __init__(
@@ -84,13 +85,14 @@ class World:
         observer: Observer | None = None,
         sizes: Sequence[int] = (),
         identity: dict[str, Any] | None = None,
+        durations: Durations | None = None,
     ) -> None:
         self.config = config
         self.fixed: FixedSettings = fixed_settings_of(config, offsets)
         self.arithmetic = arithmetic
         self.journal = journal
         self.observer = observer
-        self.times = StepTimes(config.virtual, sub_seed(config.seed, "virtual", "steps"))
+        self.times: Durations = durations or StepTimes(config.virtual, sub_seed(config.seed, "virtual", "steps"))
         self.network = Network(
             self.times, config.virtual.loss, config.virtual.bandwidth, sub_seed(config.seed, "virtual", "network")
         )
@@ -113,11 +115,11 @@ class World:
         self.learners: dict[int, LearnerProcess] = {}
         self.striker = Striker(self, plan)
         self._encode = msgspec.msgpack.Encoder().encode
-        self.at(0, self._start_syncer, ("new", ()))
+        self.at(self.times.begin_ns(SYNCER), self._start_syncer, ("new", ()))
         for learner in range(config.learners):
             late = self.striker.late.get(learner)
             if late is None:
-                self.at(0, self.start_learner, (learner, 1))
+                self.at(self.times.begin_ns(process_of(learner)), self.start_learner, (learner, 1))
             else:
                 self.at(0, self._strike, (late,))
 
@@ -164,7 +166,7 @@ class World:
         process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
         self.learners[learner] = process
         self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
-        self.at(self.now + int(self.config.virtual.start_s * SECOND), self._wake_up_learner, (process,))
+        self.at(self.now + self.times.start_ns(learner, number), self._wake_up_learner, (process,))
 
     def _wake_up_learner(self, process: LearnerProcess) -> None:
         if process.alive:

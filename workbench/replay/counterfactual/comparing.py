@@ -1,0 +1,42 @@
+"""Which columns of a record belong to the schedule: there a difference is a branch, elsewhere it is a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.protocol.records import Kind, Record
+
+VALUES: dict[Kind, frozenset[str]] = {
+    Kind.STATE_ADOPTED: frozenset({"digest"}),
+    Kind.STEP_ENDED: frozenset({"value"}),
+    Kind.UPDATE_FOLDED: frozenset({"steps", "tokens", "value", "reason"}),
+    Kind.FRAGMENT_CAPTURED: frozenset({"steps", "tokens", "digest"}),
+    Kind.SETTING_APPLIED: frozenset({"detail"}),
+    Kind.FRAGMENT_ARRIVED: frozenset({"steps", "tokens", "digest"}),
+    Kind.FRAGMENT_DROPPED: frozenset({"steps", "tokens", "digest"}),
+    Kind.MERGED: frozenset({"steps", "tokens", "digest", "reason", "detail"}),
+    Kind.EVALUATED: frozenset({"value", "tokens"}),
+}
+"""Columns in which a change of arithmetic shows while the schedule is kept; of every other kind: none."""
+
+_NONE: frozenset[str] = frozenset()
+
+
+def differs(recorded: Record, made: Record) -> str:
+    """The first column of the schedule in which two records differ, empty if there is none."""
+    if recorded.kind != made.kind:
+        return "kind"
+    values = VALUES.get(Kind(recorded.kind), _NONE)
+    for column in Record.__struct_fields__:
+        if column not in values and not same(getattr(recorded, column), getattr(made, column)):
+            return column
+    return ""
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equality of what records hold, in which NaN equals itself and a list the tuple of the same."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(map(same, a, b))
+    return bool(a == b or (a != a and b != b))

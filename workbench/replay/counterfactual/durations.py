@@ -1,0 +1,107 @@
+"""Durations of a tape by their keys, and draws from a learner's own where the tape has none (DESIGN section 3).
+
+Step time by (learner, own step), pull by (learner, round), merge by (fragment, round), start-up by (learner, process
+number).  What the tape does not have is drawn from the same learner's own values, by (seed, learner, key).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+from typing import Any
+
+from workbench.algorithms import draws
+from workbench.protocol.acting import TO_SYNCER
+from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
+from workbench.replay.counterfactual.measured import Measured
+
+_KINDS = ("step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt")
+
+
+class KeyedTimes:
+    """Durations of a counterfactual's virtual time [ns].
+
+    Parameters
+    ----------
+    measured : Measured
+        What the tape has.
+    seed : int
+        Of the draws.
+    bytes_ratio : float
+        Size of a contribution now over its size on the tape: what a transfer takes beyond a message scales with it.
+
+    Attributes
+    ----------
+    asked, drawn : Counter
+        By kind: durations that were needed, and those that the tape does not have.
+    """
+
+    def __init__(self, measured: Measured, seed: int, bytes_ratio: float = 1.0) -> None:
+        self.measured, self.seed, self.bytes_ratio = measured, seed, bytes_ratio
+        self.asked: Counter[str] = Counter()
+        self.drawn: Counter[str] = Counter()
+
+    def begin_ns(self, process: int) -> int:
+        """When a process of the run is started first."""
+        return self.measured.begins.get(process, 0)
+
+    def step_ns(self, learner: int, n: int) -> int:
+        """From the boundary before own step ``n`` to its end, without stalls, waits and injected slow-downs."""
+        return self._of("step", learner, n)
+
+    def delay_ns(self, count: int) -> int:
+        """One-way delay of what the tape has no time for: heartbeats, notices, a socket that opens or closes."""
+        return self.measured.delay_ns
+
+    def start_ns(self, learner: int, number: int) -> int:
+        """From the start of a process to its first message."""
+        return self._of("start", learner, number)
+
+    def adopt_ns(self, learner: int, number: int) -> int:
+        """From WELCOME to the first state."""
+        return self._of("adopt", learner, number)
+
+    def merge_ns(self, fragment: int, round_: int) -> int:
+        """One merge."""
+        return self._of("merge", -1, (fragment, round_))
+
+    def commit_ns(self, fragment: int, round_: int) -> int:
+        """From the record of a merge to its commit."""
+        return self._of("commit", -1, (fragment, round_))
+
+    def handed_ns(self, learner: int, fragment: int, version: int) -> int:
+        """Until the transport has taken an UPDATE."""
+        return self._of("handed", learner, (fragment, version))
+
+    def message_ns(self, learner: int, direction: int, message: Any, count: int) -> int:
+        """One-way delay of a message."""
+        if direction == TO_SYNCER:
+            return self._up(learner, message)
+        if isinstance(message, Pull):
+            return self._of("down", learner, message.round)
+        if isinstance(message, Update):
+            return self._of("update", learner, (message.fragment, message.version))
+        return self.measured.delay_ns
+
+    def _up(self, learner: int, message: Any) -> int:
+        if isinstance(message, Metadata) and message.waiting is False:
+            return self._of("meta", learner, message.n)
+        if isinstance(message, Fragment):
+            whole, base = self._of("up", learner, message.round), self.measured.delay_ns
+            return whole if self.bytes_ratio == 1.0 else base + int(max(0, whole - base) * self.bytes_ratio)
+        if isinstance(message, Refused):
+            return self._of("up", learner, message.round)
+        return self.measured.delay_ns
+
+    def _of(self, kind: str, learner: int, key: Hashable) -> int:
+        self.asked[kind] += 1
+        known = self.measured.tables[kind].get((learner, key))
+        if known is not None:
+            return known
+        self.drawn[kind] += 1
+        pool = self.measured.pool(kind, learner)
+        if not pool:
+            return self.measured.delay_ns
+        parts = key if isinstance(key, tuple) else (key,)
+        u = draws.uniform(self.seed, _KINDS.index(kind), learner + 1, *(int(part) for part in parts))
+        return pool[int(u * len(pool))]

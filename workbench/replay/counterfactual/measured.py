@@ -1,0 +1,230 @@
+"""How long everything took on a tape."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from statistics import median
+from typing import Any
+
+from workbench.protocol.events import Handed, Received
+from workbench.protocol.messages import Join, Metadata
+from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
+from workbench.replay.counterfactual.parent import Parent
+
+SECOND = 10**9
+DISTURBING = ("stall", "stall_syncer", "kill_syncer", "delay", "bandwidth", "cut", "cut_up", "cut_down")
+"""Faults under which a message takes as long as they last: that is theirs, not the message's."""
+Spans = dict[int, list[tuple[int, int]]]
+"""By learner: from and to [ns]."""
+
+
+class Measured:
+    """Durations of a parent by kind and key, all in ns of one clock.
+
+    Attributes
+    ----------
+    tables : dict of kind to dict of (learner, key) to int
+        ``step`` by own step, ``meta`` (METADATA on its way) by own step, ``up`` and ``down`` (a contribution and its
+        PULL on their way) by round, ``update`` and ``handed`` by (fragment, version), ``merge`` and ``commit`` by
+        (fragment, round) under learner -1, ``start`` and ``adopt`` by process number.
+    delay_ns : int
+        One-way delay of a small message: the median of all METADATA.
+    begins : dict of process to int
+        When the syncer and each learner were started first.
+    offsets : dict of learner to int
+        What to add to a learner's times to have them on the syncer's clock; 0 on one machine.
+    """
+
+    def __init__(self, parent: Parent) -> None:
+        self.tables: dict[str, dict[tuple[int, Hashable], int]] = defaultdict(dict)
+        self.begins: dict[int, int] = {}
+        self.offsets: dict[int, int] = defaultdict(int)
+        self.stalls = spans_of(parent.records, ("stall",))
+        self._disturbed = spans_of(parent.records, DISTURBING)
+        self._first: set[tuple[int, int]] = set()
+        self._pools: dict[tuple[str, int], list[int]] = {}
+        self._records, self._event_of = parent.records, parent.event_of
+        arrived = Arrived(parent)
+        self._steps()
+        self._metadata(arrived.metadata)
+        self._pulls()
+        self._updates(arrived.handed, late=parent.config.fold_at == "due")
+        self._merges()
+        self._starts(arrived.joins)
+
+    def pool(self, kind: str, learner: int) -> list[int]:
+        """A learner's own values to draw from; of all learners if it has none."""
+        if (kind, learner) not in self._pools:
+            table = self.tables[kind]
+            own = [v for (m, key), v in table.items() if m == learner and not self._is_first(kind, m, key)]
+            own = own or [v for (m, _), v in table.items() if m == learner]
+            self._pools[kind, learner] = own or list(table.values())
+        return self._pools[kind, learner]
+
+    def _is_first(self, kind: str, learner: int, key: Any) -> bool:
+        return kind == "step" and (learner, key) in self._first
+
+    def _keep(self, kind: str, learner: int, key: Hashable, start: int, stop: int) -> None:
+        """A time that was no fault's."""
+        for spans in (self._disturbed[learner], self._disturbed[-1]):
+            if any(a <= stop and start <= b for a, b in spans):
+                return
+        self.tables[kind].setdefault((learner, key), max(0, stop - start))
+
+    def _cause(self, record: Record) -> Record | None:
+        event = self._event_of.get(record.cause) if record.cause is not None else None
+        return self._records[event] if event is not None else None
+
+    # by kind
+
+    def _steps(self) -> None:
+        before: dict[int, tuple[int, bool]] = {}
+        for r in self._records:
+            learner = learner_of(r.process)
+            if r.kind == Kind.STATE_ADOPTED:
+                before[learner] = r.time_ns, True
+            elif r.kind == Kind.STEP_ENDED and learner in before:
+                start, first = before[learner]
+                lost = r.detail["waited_ns"] + r.detail["injected_ns"] + overlap(self.stalls[learner], start, r.time_ns)
+                self.tables["step"][learner, r.step] = max(1, r.time_ns - start - lost)
+                if first:
+                    self._first.add((learner, r.step))
+                before[learner] = r.time_ns, False
+
+    def _metadata(self, arrivals: dict[tuple[int, int], int]) -> None:
+        sent: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
+        for r in self._records:
+            if r.kind == Kind.STEP_ENDED:
+                came = arrivals.get((learner_of(r.process), r.step))
+                if came is not None:
+                    sent[learner_of(r.process)][r.step] = r.time_ns, came
+        for learner, own in sent.items():
+            least = min(came - at for at, came in own.values())
+            if not 0 <= least <= SECOND:  # another machine's clock: its fastest message stands for no time at all
+                self.offsets[learner] = least
+            for n, (at, came) in own.items():
+                self._keep("meta", learner, n, at + self.offsets[learner], came)
+        every = list(self.tables["meta"].values())
+        self.delay_ns = int(median(every)) if every else 1_000_000
+
+    def _pulls(self) -> None:
+        for r in self._records:
+            answer, learner = None, learner_of(r.peer)
+            if r.kind in (Kind.FRAGMENT_ARRIVED, Kind.FRAGMENT_DROPPED, Kind.REFUSAL_ARRIVED):
+                answer = self._cause(r)
+            if answer is None:
+                continue
+            at = answer.time_ns + self.offsets[learner]
+            asked = self._cause(answer)
+            self._keep("up", learner, r.round, at, r.time_ns)
+            if asked is not None:
+                self._keep("down", learner, r.round, asked.time_ns, at)
+
+    def _updates(self, handed: dict[tuple[int, Hashable], int], late: bool) -> None:
+        """An UPDATE came after the boundary before that of its fold, as near to a small message's delay as can be."""
+        boundaries: dict[int, tuple[int, int]] = {}
+        for r in self._records:
+            learner = learner_of(r.process)
+            if r.kind == Kind.UPDATE_SENT:
+                key = (learner_of(r.peer), (r.fragment, r.version))
+                if key in handed:
+                    self._keep("handed", *key, r.time_ns, handed[key])
+            elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED) and r.process >= FIRST_LEARNER:
+                boundaries[learner] = r.time_ns, boundaries.get(learner, (-1, -1))[0]
+            elif r.kind == Kind.UPDATE_FOLDED and (sent := self._cause(r)) is not None:
+                came = self._came(r, sent.time_ns, boundaries.get(learner, (-1, -1)), self.offsets[learner], late)
+                self._keep("update", learner, (r.fragment, r.version), sent.time_ns, came)
+
+    def _came(self, fold: Record, sent: int, boundary: tuple[int, int], off: int, late: bool) -> int:
+        """When an UPDATE arrived that was folded then; ``boundary``: the last one, and the one before."""
+        last, before = boundary
+        if fold.time_ns > last:  # the learner waited, and folded what came at once
+            return fold.time_ns + off
+        least = sent if late else before + off + 1
+        return min(max(sent + self.delay_ns, least), last + off)
+
+    def _merges(self) -> None:
+        merged: dict[int, Record] = {}
+        for r in self._records:
+            if r.kind == Kind.MERGED:
+                merged[r.round] = r
+                self._keep("merge", -1, (r.fragment, r.round), r.detail["pull_ns"], r.detail["merge_ns"])
+            elif r.kind == Kind.MERGE_COMMITTED and not r.reason and r.round in merged:
+                self._keep("commit", -1, (r.fragment, r.round), merged[r.round].time_ns, r.time_ns)
+
+    def _starts(self, joins: dict[tuple[int, int], int]) -> None:
+        """Start-ups, from the start of a process to its JOIN, and from its JOIN to its first state."""
+        joined: dict[int, Record] = {}
+        for r in self._records:
+            learner = learner_of(r.peer)
+            if r.kind == Kind.PROCESS_STARTED and learner >= 0:
+                self.begins.setdefault(r.peer, r.time_ns)
+                came = joins.get((learner, int(r.value)))
+                if came is not None:
+                    self.tables["start"][learner, int(r.value)] = max(0, came - r.time_ns - 3 * self.delay_ns)
+            elif r.kind == Kind.SYNCER_STARTED:
+                self.begins.setdefault(SYNCER, r.time_ns)
+            elif r.kind == Kind.LEARNER_JOINED:
+                joined[learner] = r
+            elif r.kind == Kind.STATE_ADOPTED and learner_of(r.process) in joined:
+                mine = learner_of(r.process)
+                span = r.time_ns + self.offsets[mine] - joined[mine].time_ns - self.delay_ns
+                self.tables["adopt"].setdefault((mine, int(joined[mine].value)), max(0, span))
+
+
+class Arrived:
+    """When what has no record of its arrival reached the syncer, or left it.
+
+    Attributes
+    ----------
+    metadata : dict of (learner, own step) to int
+    joins : dict of (learner, process number) to int
+    handed : dict of (learner, (fragment, version)) to int
+        When the transport had taken the UPDATE.
+    """
+
+    def __init__(self, parent: Parent) -> None:
+        self.metadata: dict[tuple[int, int], int] = {}
+        self.joins: dict[tuple[int, int], int] = {}
+        self.handed: dict[tuple[int, Hashable], int] = {}
+        owners: dict[int, int] = {}
+        for number, item in enumerate(parent.inputs):
+            event = parent.decoded(number)
+            if isinstance(event, Handed) and event.connection in owners:
+                key = (owners[event.connection], (event.fragment, event.version))
+                self.handed.setdefault(key, item.time_ns)
+            if not isinstance(event, Received):
+                continue
+            message: Any = event.message
+            if isinstance(message, Metadata):
+                self.metadata.setdefault((message.learner, message.n), item.time_ns)
+            elif isinstance(message, Join):
+                self.joins.setdefault((message.learner, message.process_number), item.time_ns)
+                owners[event.connection] = message.learner
+
+
+def spans_of(records: list[Record], kinds: tuple[str, ...]) -> Spans:
+    """When faults of these kinds acted, by learner; those of the syncer under -1."""
+    found: Spans = defaultdict(list)
+    ended = {r.detail["fault"]: r.time_ns for r in records if r.kind == Kind.FAULT_ENDED}
+    for r in records:
+        if r.kind == Kind.FAULT_INJECTED and r.reason in kinds and r.detail.get("effect"):
+            until = max(r.detail.get("until_ns", r.time_ns), r.time_ns + round(r.value * SECOND))
+            learner = max(-1, learner_of(r.peer))
+            found[learner].append((r.time_ns, ended.get(r.detail.get("fault"), until)))
+    return found
+
+
+def overlap(spans: list[tuple[int, int]], start: int, stop: int) -> int:
+    """How much of the time from ``start`` to ``stop`` lies in spans, which may overlap."""
+    return sum(max(0, b - a) for a, b in _joined(spans, start, stop))
+
+
+def _joined(spans: list[tuple[int, int]], start: int, stop: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for a, b in sorted(spans):
+        a, b = max(a, at), min(b, stop)
+        if b > a:
+            yield a, b
+            at = b

@@ -1,0 +1,72 @@
+"""The run folder of a counterfactual: an ordinary one, whose header names its parent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from workbench.algorithms.digest import digest
+from workbench.config import RunConfig, to_toml
+from workbench.protocol.records import Record
+from workbench.replay.counterfactual.parent import Parent
+from workbench.tape import Input, JournalWriter, Recorder, create_run_folder
+from workbench.training.program import TrainingProgram
+from workbench.training.run_header import run_header
+
+RUNS = Path("runs")
+"""Folder of counterfactuals that were given no other."""
+
+
+def free_folder() -> Path:
+    """The next free folder for a counterfactual."""
+    return next(path for n in range(1, 10**9) if not (path := RUNS / f"what-if-{n}").exists())
+
+
+def header_of(
+    parent: Parent, config: RunConfig, program: TrainingProgram, clock: str, lineage: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Facts of a counterfactual; ``lineage`` says what it has from its parent, and is part of its identity."""
+    made = run_header(config, program.text, program, clock, parent.header["faults"])
+    own = f"{made['run_id']} {sorted(lineage.items())!r}"
+    return {**made, "run_id": f"{digest(own.encode()):016x}-{made['run_id'][-8:]}", "parent": dict(lineage)}
+
+
+class RunWriter:
+    """Journal and tape of a counterfactual.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the run; refused if it holds anything.
+    config : RunConfig
+    header : dict
+        From `header_of`.
+    """
+
+    def __init__(self, out: Path, config: RunConfig, header: dict[str, Any]) -> None:
+        self.folder = create_run_folder(out, to_toml(config))
+        self._journal = JournalWriter(self.folder.journal, header)
+
+    def take(self, log: Sequence[tuple[list[Input], list[Record]]]) -> None:
+        """Append what belongs together, in order."""
+        for inputs, records in log:
+            self._journal.append([*inputs, *records])
+
+    def append(self, inputs: list[tuple[int, int, int, bytes]], records: list[Record]) -> None:
+        """One write of a world: the inputs of the machine and the records that follow from them."""
+        self._journal.append([*(Input(*item) for item in inputs), *records])
+
+    def close(self, complete: bool = True) -> None:
+        """Everything onto the tape, which is closed if the run came to its end."""
+        self._journal.close()
+        recorder = Recorder(self.folder)
+        if complete:
+            recorder.close()
+        else:
+            recorder.drain()
+            recorder.release()
+
+    def release(self) -> None:
+        """After an error: the lock is given back, the journal stays."""
+        self._journal.close()
