@@ -8,19 +8,12 @@ from typing import Any
 
 import pytest
 
-from workbench.cli import live
+from tests.cli.test_live_picture import learner, status
 from workbench.cli.main import main
 from workbench.engine import launch
 
-STATUS: dict[str, Any] = {
-    "phase": "running", "merges": 7, "rounds": 20, "elapsed_s": 12.4, "val_loss": 2.5, "quorum": 1, "grace": "adaptive",
-    "window_s": 0.02, "last_merge": {"round": 9, "learners": [0, 1]},
-    "learners": [
-        {"label": "L0", "state": "running", "number": 1, "step": 31, "loss": 2.25, "behind": 0.0,
-         "tokens_per_s": 900.0},
-        {"label": "L1", "state": "waiting", "number": 3},
-    ],
-}  # fmt: skip
+STATUS = status(2, merges=7, rounds=20)
+STATUS["learners"][1] = learner(1, state="waiting", number=3, how="SIGKILL", connected=False, counts=False)
 
 
 class RememberingRun:
@@ -120,24 +113,15 @@ def test_what_cannot_be_asked_is_one_line(
 def test_status_shows_every_learner(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["control", "run", "status"]) == 0
     text = capsys.readouterr().out
-    for part in ("merges 7/20", "L0", "2.25", "L1", "waiting (start 3)", "quorum 1", "round 9 of L0 L1"):
+    for part in (
+        "merges  7 of 20",
+        "L0       ▸ training",
+        "2.346",
+        "L1       ✕ down",
+        "1 of 2 there",
+        "round 40",
+        "SIGKILL",
+    ):
         assert part in text
     assert main(["control", "run", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == STATUS
-
-
-def test_plain_line_names_who_does_not_run() -> None:
-    assert live.line(STATUS) == "running: merges 7/20, 12 s, validation loss 2.500, L1:waiting"
-
-
-def test_stop_gives_the_exit_code_of_the_run(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["stop", "run", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"run": "run", "code": 0, "line": ""}
-
-
-@pytest.mark.parametrize("verb", [["stop"], ["control", "status"]])
-def test_a_run_that_does_not_go_on_is_one_line(
-    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main([verb[0], str(tmp_path), *verb[1:]]) == 2
-    assert "is not running" in capsys.readouterr().err

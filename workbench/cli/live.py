@@ -1,17 +1,17 @@
-"""What a run of real processes shows while it goes on: a table that redraws itself, or plain lines."""
+"""What a run of real processes shows while it goes on: a picture that redraws itself, or plain lines."""
 
 from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
 from rich.text import Text
 
 from workbench.cli import output
+from workbench.cli.live_picture import changes, failures, line, picture
 from workbench.config import ConfigError
 
 if TYPE_CHECKING:
@@ -30,23 +30,41 @@ def watch(run: Run) -> None:
 
 
 def _redraw(run: Run) -> None:
-    with Live(console=Console(file=sys.stderr), refresh_per_second=4, transient=True) as screen:
-        while run.running:
-            status = _status(run)
-            if status is not None:
-                screen.update(picture(status))
-            time.sleep(LOOK_EVERY_S)
+    console = output.progress_console()
+    with Live(console=console, auto_refresh=False, transient=True) as screen:
+
+        def show(status: dict[str, Any], news: list[str]) -> None:
+            for text in news:
+                console.print(Text(text, style="red"), soft_wrap=True)
+            screen.update(picture(status, console.size.width, console.size.height), refresh=True)
+
+        _follow(run, show)
 
 
 def _print_lines(run: Run) -> None:
-    said = 0.0
-    phase = ""
+    said, seen = 0.0, None
+
+    def show(status: dict[str, Any], news: list[str]) -> None:
+        nonlocal said, seen
+        for text in news:
+            print(text, file=sys.stderr, flush=True)
+        now, found = time.monotonic(), changes(status)
+        if now - said >= PLAIN_EVERY_S or found != seen:
+            said, seen = now, found
+            print(line(status), file=sys.stderr, flush=True)
+
+    _follow(run, show)
+
+
+def _follow(run: Run, show: Callable[[dict[str, Any], list[str]], None]) -> None:
+    """Look at a run until it is over; each failure is told once."""
+    told: set[tuple[str, int]] = set()
     while run.running:
         status = _status(run)
-        now = time.monotonic()
-        if status is not None and (now - said >= PLAIN_EVERY_S or status["phase"] != phase):
-            said, phase = now, status["phase"]
-            print(line(status), file=sys.stderr, flush=True)
+        if status is not None:
+            found = failures(status)
+            show(status, [text for key, text in found.items() if key not in told])
+            told.update(found)
         time.sleep(LOOK_EVERY_S)
 
 
@@ -56,52 +74,3 @@ def _status(run: Run) -> dict[str, Any] | None:
         return run.status()
     except ConfigError:
         return None
-
-
-def line(status: dict[str, Any]) -> str:
-    """Return a run's status as one line."""
-    loss = status.get("val_loss")
-    states = " ".join(
-        f"{one['label']}:{one['state']}" for one in status["learners"] if one["state"] not in ("running", "connected")
-    )
-    parts = [
-        f"{status['phase']}: merges {status['merges']}/{status['rounds']}",
-        f"{status['elapsed_s']:.0f} s",
-        "" if loss is None else f"validation loss {loss:.3f}",
-        states,
-    ]
-    return ", ".join(part for part in parts if part)
-
-
-def picture(status: dict[str, Any]) -> Group:
-    """Return a run's status as a heading and one line for each learner."""
-    return Group(_heading(status), learners_table(status))
-
-
-def _heading(status: dict[str, Any]) -> Text:
-    last = status.get("last_merge") or {}
-    who = " ".join(f"L{m}" for m in last.get("learners", ()))
-    window = status.get("window_s")
-    parts = [
-        line({**status, "learners": []}),
-        f"last merge: round {last['round']} of {who}" if last else "",
-        f"quorum {status['quorum']}{' LOST' if status.get('quorum_lost') else ''}" if "quorum" in status else "",
-        f"grace {status['grace']}" + (f" {window:.3f} s" if window is not None and window >= 0 else "")
-        if "grace" in status
-        else "",
-    ]
-    return Text("  ".join(part for part in parts if part))
-
-
-def learners_table(status: dict[str, Any]) -> Table:
-    """Return the learners of a run as a table."""
-    drawn = Table(box=None, pad_edge=False, header_style="dim")
-    wheres = [one.get("where", "") for one in status["learners"]]
-    for name in ("learner", "state", "step", "loss", "behind", "tokens/s", *(["where"] if any(wheres) else [])):
-        drawn.add_column(name, justify="left" if name in ("learner", "state", "where") else "right")
-    for one in status["learners"]:
-        state = one["state"] if one["number"] < 2 else f"{one['state']} (start {one['number']})"
-        cells = (one.get("step"), one.get("loss"), one.get("behind"), one.get("tokens_per_s"))
-        words = ["" if cell is None else output.number(cell) for cell in cells]
-        drawn.add_row(one["label"], state, *words, *([one.get("where", "")] if any(wheres) else []))
-    return drawn

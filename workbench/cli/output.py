@@ -27,6 +27,7 @@ PLAIN_EVERY_S = 5.0
 PLAIN = {
     **dict(zip("▁▂▃▄▅▆▇█", ".:-=+*%#", strict=True)), **dict.fromkeys("▏▎▍▌▋▊▉", "#"),
     "·": ".", "┤": "|", "└": "+", "─": "-", "→": ">", "µ": "u", "…": ".",
+    "▸": ">", "↻": "@", "‖": "=", "⇎": "/", "✕": "x",
 }  # fmt: skip
 """What stands for block characters and signs on a terminal that lacks them."""
 
@@ -36,10 +37,20 @@ Report = Callable[[int, int, str], None]
 
 def console() -> Console:
     """Return a console on the present stdout; what its encoding lacks is shown in plain characters."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        codecs.register_error("plain", in_plain_characters)
-        sys.stdout.reconfigure(errors="plain")
+    _show_plainly(sys.stdout)
     return Console(file=cast(TextIO, _Lean(sys.stdout)), highlight=False, markup=False, emoji=False)
+
+
+def progress_console() -> Console:
+    """Return the same for stderr, where what goes on is shown."""
+    _show_plainly(sys.stderr)
+    return Console(file=sys.stderr, highlight=False, markup=False, emoji=False)
+
+
+def _show_plainly(stream: TextIO) -> None:
+    if isinstance(stream, io.TextIOWrapper):
+        codecs.register_error("plain", in_plain_characters)
+        stream.reconfigure(errors="plain")
 
 
 class _Lean:

@@ -8,11 +8,13 @@ import faulthandler
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
+LINE_MAX = 300
 
 
 def die_with_parent(parent: int) -> None:
@@ -61,6 +63,11 @@ def signal_name(status: int) -> str:
     if os.WIFSIGNALED(status):
         return signal.Signals(os.WTERMSIG(status)).name
     return f"exit {os.WEXITSTATUS(status)}"
+
+
+def last_line(error: BaseException) -> str:
+    """The line of a traceback that says what it is about."""
+    return "".join(traceback.format_exception_only(error)).strip().partition("\n")[0][:LINE_MAX]
 
 
 def run_and_leave(main: Callable[[], int]) -> None:

@@ -153,6 +153,7 @@ class Fleet:
             return
         if "failed" in message or "refused" in message:
             managed.line = str(message.get("failed") or message.get("refused"))
+            managed.line_of = managed.number
         elif "prepared" in message:
             self._prepared(message["prepared"])
         elif "ready" in message:
@@ -238,7 +239,7 @@ class Fleet:
         return {**self.identity, "fingerprint": fingerprint_there(self.identity["fingerprint"], cores)}
 
     def _ended(self, managed: Managed, how: str) -> None:
-        managed.pid = 0
+        managed.pid, managed.how = 0, how
         if managed.process >= 0:
             self.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
         if managed is self.preparer:

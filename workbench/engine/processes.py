@@ -37,6 +37,10 @@ class Managed:
         Of the present start; pid is 0 while there is none.
     ready : bool
         A learner has compiled its step, and joins when it is told to.
+    line, line_of : str, int
+        What a process said when it failed, and which start that was.
+    how : str
+        How the last process ended: ``exit 0``, ``SIGKILL``.
     failed_starts : int
         Starts in a row that did not get anywhere.
     """
@@ -53,6 +57,8 @@ class Managed:
     backoff_s: float = BACKOFF_FIRST_S
     link: Link | None = None
     line: str = ""
+    line_of: int = 0
+    how: str = ""
     restart_at: float = field(default=-1.0)
     stops: int = 0
 

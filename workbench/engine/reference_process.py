@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import ConfigError, from_toml
-from workbench.datasets import open_text
-from workbench.engine.compiling import cache_folder, compiling
+from workbench.engine.learner_process import compiled_arithmetic
 from workbench.engine.links import Link
 from workbench.training.flat import initial_weights
 from workbench.training.learner_arithmetic import LearnerArithmetic
-from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
 
 PATIENCE_S = 3600.0
@@ -41,10 +39,7 @@ def _make(toml: str, learner: int) -> LearnerArithmetic:
     """What a learner holds, its step compiled, every buffer touched."""
     config = from_toml(toml)
     use_threads(config.machine.threads)
-    program = TrainingProgram(config, open_text(config.data))
-    with compiling(cache_folder(), (config.model, config.inner)):
-        program.warm_up()
-    arithmetic = LearnerArithmetic(config, learner, program, program.fragmentation)
+    arithmetic = compiled_arithmetic(config, learner)
     arithmetic.load(initial_weights(config))
     arithmetic.publish()
     return arithmetic

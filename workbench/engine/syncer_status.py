@@ -35,6 +35,7 @@ class StatusBook:
         self.learners: dict[int, LearnerNotes] = {}
         self.last_merge: dict[str, Any] = {}
         self.window_s: float | None = None
+        self.lost_since_s = -1.0
         self.storage_full = ""
         self.refused: str | None = None
         self._last_end: dict[int, int] = {}
@@ -56,6 +57,8 @@ class StatusBook:
                 self._joined(record)
             elif record.kind == Kind.QUORUM_REACHED:
                 self.window_s = record.value
+            elif record.kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
+                self.lost_since_s = record.time_ns / 1e9 if record.kind == Kind.QUORUM_LOST else -1.0
             elif record.kind == Kind.SETTING_REFUSED:
                 self.refused = record.reason
 
@@ -97,6 +100,7 @@ class StatusBook:
             "ending": state.ending,
             "quorum": state.book.policy.quorum,
             "quorum_lost": state.quorum_lost,
+            "quorum_lost_since_s": self.lost_since_s if state.quorum_lost else None,
             "grace": state.book.policy.grace,
             "window_s": self.window_s,
             "last_merge": self.last_merge,
@@ -115,6 +119,7 @@ class StatusBook:
         return {
             "connected": member.connected,
             "healed": member.healed,
+            "counts": member.connected and not member.quarantined,
             "stalled": member.stalled,
             "step": member.n,
             "g": member.g,

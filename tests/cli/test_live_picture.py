@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from workbench.cli.glyphs import STATES
+from workbench.cli.live_picture import changes, failures, heading, line, picture, state_of
+
+Status = dict[str, Any]
+
+
+def learner(m: int, /, **facts: Any) -> Status:
+    return {
+        "learner": m, "label": f"L{m}", "state": "running", "pid": 100 + m, "number": 1, "line": "",
+        "line_of": 0, "how": "", "log": f"runs/x/logs/L{m}.log", "acting": [], "connected": True, "healed": True,
+        "counts": True, "stalled": False, "step": 120, "loss": 2.3456, "behind": 0.25, "tokens_per_s": 1234.5,
+        **facts,
+    }  # fmt: skip
+
+
+def status(learners: int = 3, **facts: Any) -> Status:
+    return {
+        "phase": "running", "merges": 40, "rounds": 900, "round": 42, "elapsed_s": 12.34, "val_loss": 2.5,
+        "quorum": 2, "quorum_lost": False, "quorum_lost_since_s": None, "grace": "adaptive", "window_s": 0.0423,
+        "last_merge": {"round": 40, "fragment": 4, "learners": [0, 2], "time_s": 12.1}, "storage_full": "",
+        "learners": [learner(m) for m in range(learners)], **facts,
+    }  # fmt: skip
+
+
+def drawn(found: Status, width: int = 80, height: int = 24, encoding: str = "utf-8") -> list[str]:
+    from workbench.cli import output
+
+    raw = io.BytesIO()
+    output.codecs.register_error("plain", output.in_plain_characters)
+    file = io.TextIOWrapper(raw, encoding=encoding, errors="plain")
+    Console(file=file, width=width).print(picture(found, width, height))
+    file.flush()
+    return raw.getvalue().decode(encoding).splitlines()
+
+
+def test_picture_says_what_goes_on() -> None:
+    assert drawn(status()) == [
+        "running        12.3 s, merges  40 of 900, round 42",
+        "loss        2.500 nats per byte (validation)",
+        "last merge   0.2 s ago, round 40, fragment 4, of L0, L2",
+        "quorum      2 needed, 3 of 3 there",
+        "grace       adaptive, last window   42.3 ms",
+        "",
+        "learner  state         step    loss  behind  tokens/s",
+        "L0       ▸ training     120   2.346    0.25     1,234",
+        "L1       ▸ training     120   2.346    0.25     1,234",
+        "L2       ▸ training     120   2.346    0.25     1,234",
+        "loss: nats per byte of its last batch; behind: versions, mean over fragments",
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_nothing_is_wider_or_higher_than_the_terminal(width: int) -> None:
+    found = status(200, storage_full="no room " * 30, quorum_lost=True, quorum_lost_since_s=1.0)
+    found["learners"][150] = learner(150, state="waiting", how="SIGKILL " * 20)
+    lines = drawn(found, width, 24)
+    assert len(lines) < 24
+    assert max(map(len, lines)) <= width
+    assert any(text.startswith("L150") and "down" in text for text in lines), "who is in trouble is shown"
+    shown = sum(text.startswith("L") for text in lines)
+    assert f"not shown: {200 - shown} learners"[:width] in [text.rstrip() for text in lines]
+
+
+def test_digits_change_in_their_places() -> None:
+    small = status(elapsed_s=1.0, merges=1)
+    small["learners"] = [learner(m, step=1, loss=0.5, behind=0.0, tokens_per_s=1.0) for m in range(3)]
+    large = status(elapsed_s=99999.9, merges=899)
+    large["learners"] = [learner(m, step=99_999, loss=15.55, behind=99.99, tokens_per_s=999_999.0) for m in range(3)]
+    one, other = drawn(small), drawn(large)
+    for word in (" s, merges", " of 900"):
+        assert one[0].index(word) == other[0].index(word)
+    assert len({len(text) for text in (*one[6:10], *other[6:10])}) == 1
+
+
+@pytest.mark.parametrize(
+    ("facts", "word"),
+    [
+        ({}, "training"),
+        ({"state": "waiting", "number": 0}, "waiting"),
+        ({"state": "waiting", "number": 1, "connected": False}, "down"),
+        ({"state": "starting"}, "starting"),
+        ({"state": "stopped"}, "stopped"),
+        ({"state": "failed"}, "failed"),
+        ({"state": "ended"}, "ended"),
+        ({"connected": False}, "waiting"),
+        ({"healed": False}, "healing"),
+        ({"stalled": True}, "stalled"),
+        ({"acting": ["slow"]}, "slow"),
+        ({"acting": ["cut_up"], "connected": False}, "cut off"),
+    ],
+)
+def test_states_have_a_word_and_a_sign(facts: Status, word: str) -> None:
+    one = learner(0, **facts)
+    assert state_of(one) == word
+    assert f"{STATES[word]} {word}" in drawn(status(learners=0) | {"learners": [one]})[7]
+
+
+def test_who_does_not_step_has_no_rate_and_says_how_it_ended() -> None:
+    found = status()
+    found["learners"][1] = learner(1, state="waiting", how="SIGKILL", connected=False, counts=False)
+    assert drawn(found)[8] == "L1       ✕ down         120                            SIGKILL"
+
+
+def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:
+    found = status(4, quorum=3, quorum_lost=True, quorum_lost_since_s=9.14)
+    for m in (1, 2):
+        found["learners"][m] = learner(m, state="waiting", connected=False, counts=False)
+    assert "LOST: 2 of 3 there, waiting for L1, L2 since 3.2 s" in drawn(found)[3]
+    assert "quorum LOST: 2 of 3 there, waiting for L1, L2 since 3.2 s" in line(found)
+    assert changes(found) != changes(status(4))
+
+
+def test_a_run_that_has_only_begun_can_be_shown() -> None:
+    bare = {"phase": "starting", "merges": 0, "rounds": 9, "elapsed_s": 0.1, "val_loss": None, "learners": []}
+    bare["learners"] = [{"learner": 0, "label": "L0", "state": "waiting", "number": 0, "line": "", "line_of": 0}]
+    assert "L0       … waiting" in drawn(bare)[7]
+    assert heading(bare)[3].text == "the syncer is starting"
+    assert line(bare) == "starting: merges 0/9, 0 s, L0 waiting"
+
+
+def test_a_terminal_without_the_signs_gets_plain_ones() -> None:
+    found = status()
+    found["learners"][1] = learner(1, state="failed", how="exit 3")
+    lines = drawn(found, encoding="ascii")
+    assert lines[7].startswith("L0       > training")
+    assert lines[8].startswith("L1       x failed")
+
+
+def test_failures_are_told_by_start_with_the_log() -> None:
+    found = status()
+    found["learners"][2] = learner(2, line="ValueError: seven", line_of=3)
+    assert failures(found) == {("L2", 3): "L2 failed (start 3): ValueError: seven; runs/x/logs/L2.log"}
+    assert failures(status()) == {}
