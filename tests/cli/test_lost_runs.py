@@ -105,6 +105,11 @@ def test_kill_9_leaves_a_run_that_can_be_told(
     recorded = len(read_journal(run / "journal").records)
     assert main(["inspect", str(run)]) == 0
     assert "cut off after" in capsys.readouterr().out
+    with (run / "journal").open("ab") as journal:
+        journal.write(b"torn")
+    torn = open_tape(run).attrs["torn_bytes"]
+    assert main(["inspect", str(run)]) == 0
+    assert torn >= 4 and f"{torn:,} bytes dropped: records cut off in mid-write" in capsys.readouterr().out
     tape = open_tape(run)
     assert not tape.wb.closed and tape["events"].sizes["event"] == recorded
     assert np.count_nonzero(tape["events"]["kind"] == Kind.MERGED) > 0

@@ -12,6 +12,7 @@ from tests.algorithms.merging_help import syncer
 from tests.simulate.worlds import MS, SECOND, config_of, contributors, finished, of_kind, world_of
 from workbench.algorithms.orders import settings_of_order
 from workbench.config import ConfigError
+from workbench.engine.syncer_status import StatusBook
 from workbench.protocol.actions import Merge, StartStep
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, label_of, learner_of
@@ -152,6 +153,29 @@ def test_a1_one_zero_among_three_has_no_weight() -> None:
     world = finished(world_of(config_of(learners=3, quorum=3, **SMALL), arithmetic=SomeTokens(4, (1,))))
     weights = [r.detail["weights"] for r in of_kind(world, Kind.MERGED)]
     assert len(weights) == 60 and all(w[1] == 0.0 and w[0] > 0 and w[2] > 0 for w in weights)
+
+
+class ConstantLoss(Ledgered):
+    """Every step has the loss 2."""
+
+    def step(self, learner: int, order: StartStep) -> StepNumbers:
+        """A step of the learner."""
+        return super().step(learner, order)._replace(loss=2.0)
+
+
+def test_a3_a_constant_loss_is_shown_whoever_leaves() -> None:
+    """Four learners drop to two: nothing that is shown of the loss is divided by who is gone."""
+    gone = [Fault("kill", 3 * SECOND, learner=m, for_ns=0) for m in (1, 3)]
+    world = finished(world_of(config_of(learners=4, quorum=2, **SMALL), gone, arithmetic=ConstantLoss(4)))
+    book = StatusBook([1] * 4)
+    for record in world.records:
+        book.note([record])
+        shown = [one["loss"] for one in book.status(world.syncer.machine.state)["learners"].values()]
+        assert {loss for loss in shown if loss is not None} <= {2.0}
+    assert shown == [2.0] * 4
+    assert contributors(world)[-1] == [0, 2]
+    after = [r.value for r in of_kind(world, Kind.STEP_ENDED) if r.time_ns > 4 * SECOND]
+    assert after and set(after) == {2.0}
 
 
 class PushesOne(Ledgered):

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import xarray as xr
@@ -131,6 +132,24 @@ def test_a_crashed_run_is_completed_when_opened(tmp_path: Path) -> None:
     assert open_tape(tmp_path).wb.records() == RECORDS
 
 
+@pytest.mark.parametrize("cut", [1, 7, 19, 30])
+def test_what_a_crash_tore_off_is_reported_and_all_before_it_is_there(cut: int, tmp_path: Path) -> None:
+    """REPORTED D6: opened before and after a writer goes on, and where the tape is new."""
+    with JournalWriter(tmp_path / "journal", {"run_id": "r"}) as journal:
+        whole = journal.append(RECORDS[:6])
+        end = journal.append([msgspec.structs.replace(RECORDS[6], reason="a last frame of over thirty bytes")])
+    os.truncate(tmp_path / "journal", end - cut)
+    for _ in range(2):
+        tree = open_tape(tmp_path)
+        assert tree.wb.records() == RECORDS[:6]
+        assert tree.attrs["torn_bytes"] == end - cut - whole
+    with JournalWriter(tmp_path / "journal") as journal:
+        journal.append(RECORDS[6:7])
+        assert open_tape(tmp_path).attrs["torn_bytes"] == end - cut - whole
+    tree = open_tape(tmp_path)
+    assert tree.wb.records() == RECORDS[:7] and tree.attrs["torn_bytes"] == end - cut - whole
+
+
 def test_a_folder_that_cannot_be_written_is_read_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with JournalWriter(tmp_path / "journal", {"run_id": "r"}) as journal:
         journal.append([*RECORDS, Input(0, 0, 3, b"q")])
@@ -217,6 +236,7 @@ def test_altered_metadata_is_put_into_words() -> None:
 
 
 def test_readers_beside_a_writer_see_whole_commits_only(tmp_path: Path) -> None:
+    """REPORTED X1."""
     steps = [Record(Kind.STEP_ENDED, 3, 0, seq, seq, step=seq, clock=(0, 0, 0, seq)) for seq in range(1, 2001)]
     failures: list[BaseException] = []
     done = threading.Event()

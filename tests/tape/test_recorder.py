@@ -84,6 +84,7 @@ def test_every_column_is_filled_by_some_kind(tmp_path: Path) -> None:
 
 
 def test_equal_time_stamps_keep_the_journal_order(tmp_path: Path) -> None:
+    """REPORTED D7, for the tape; for a replay see `tests.replay.test_exact`."""
     records = [Record(Kind.SELF_STOPPED, process=p, incarnation=0, seq=s, time_ns=7) for s in (1, 2) for p in (3, 0, 5)]
     tree = open_tape(written(tmp_path / "run", records))
     assert [(r.process, r.seq) for r in tree.wb.records()] == [(r.process, r.seq) for r in records]
@@ -107,6 +108,8 @@ def test_process_axis_grows_and_labels_keep_their_meaning(tmp_path: Path) -> Non
 
 
 def test_learner_order_does_not_matter_for_included(tmp_path: Path) -> None:
+    """REPORTED X6: values stay with their label."""
+
     def merged(seq: int, learners: list[int]) -> Record:
         detail = {"learners": learners, "weights": [float(m) for m in learners]}
         return Record(Kind.MERGED, 0, 0, seq, seq, round=seq, fragment=0, version=seq, detail=detail)
@@ -117,6 +120,20 @@ def test_learner_order_does_not_matter_for_included(tmp_path: Path) -> None:
     assert dense["included"].values.tolist() == [[True] * 3, [True] * 3, [False, False, True]]
     assert dense["weight"].values[:2].tolist() == [[0.0, 1.0, 2.0]] * 2
     assert tree.wb.records() == records
+
+
+def test_kinds_without_a_column_leave_it_missing_and_all_columns_as_long(tmp_path: Path) -> None:
+    """REPORTED X2: events of a kind that fills nothing beside the common columns, in commits of their own."""
+    full = run_records(rounds=2)
+    bare = [Record(Kind.SELF_STOPPED, 0, 0, seq, 10**9 + seq) for seq in range(1000, 1004)]
+    tree = open_tape(written(tmp_path / "run", bare[:2], full, bare[2:]))
+    events = tree["events"].dataset
+    assert {name: variable.sizes["event"] for name, variable in events.items()} == dict.fromkeys(
+        events.data_vars, len(full) + 4
+    )
+    for name in ("peer", "fragment", "round", "version", "step", "setting", "cause"):
+        assert events[name].values[[0, 1, -2, -1]].tolist() == [-1] * 4, name
+    assert tree.wb.records() == [*bare[:2], *full, *bare[2:]]
 
 
 def test_a_recorder_that_died_is_continued_by_the_next(tmp_path: Path) -> None:
@@ -158,6 +175,7 @@ def test_a_failed_commit_changes_nothing_and_draining_again_goes_on(
 
 
 def test_second_recorder_is_refused_with_the_holders_pid(tmp_path: Path) -> None:
+    """REPORTED X11."""
     JournalWriter(tmp_path / "journal", {"run_id": "r"}).close()
     first = Recorder(tmp_path)
     with pytest.raises(TapeError, match=f"process {os.getpid()};"):

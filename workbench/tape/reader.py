@@ -42,7 +42,8 @@ def open_tape(path: str | Path) -> xr.DataTree:
     Returns
     -------
     xarray.DataTree
-        Groups of DESIGN section 3; ``tree.wb`` navigates.
+        Groups of DESIGN section 3; ``tree.wb`` navigates.  ``attrs["torn_bytes"]`` counts what was cut from the end of
+        the journal of a run folder because it is no whole record.
 
     Raises
     ------
@@ -85,7 +86,18 @@ def _opened(folder: RunFolder) -> xr.DataTree:
             _complete(folder)
         except StorageFull:
             return _in_memory(folder)
-    return _tree(store.open_repository(folder.tape), folder.tape)
+    return _with_torn_bytes(_tree(store.open_repository(folder.tape), folder.tape), folder, written)
+
+
+def _with_torn_bytes(tree: xr.DataTree, folder: RunFolder, written: bool = False) -> xr.DataTree:
+    """Say on the root how many bytes of the journal are no whole record: what a crash in mid-write left.
+
+    A writer that went on has set them aside in files of their own.
+    """
+    aside = sum(path.stat().st_size for path in folder.path.glob(f"{folder.journal.name}.cut-*"))
+    behind = 0 if written else folder.journal.stat().st_size - int(tree.attrs["journal_offset"])
+    tree.attrs["torn_bytes"] = aside + max(0, behind)
+    return tree
 
 
 def _behind(folder: RunFolder) -> bool:
@@ -127,7 +139,7 @@ def _in_memory(folder: RunFolder) -> xr.DataTree:
     """Lay the tape from the journal alone, where its folder takes nothing more."""
     recorder = Recorder(folder, in_memory=True)
     recorder.drain()
-    return _tree(recorder.repository, folder.path)
+    return _with_torn_bytes(_tree(recorder.repository, folder.path), folder)
 
 
 def _tree(repository: Any, path: Path) -> xr.DataTree:

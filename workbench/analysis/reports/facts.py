@@ -41,7 +41,7 @@ def facts(source: Source, config: RunConfig | None = None, *, written: bool = Fa
         the preset: [its value, the run's]), ``state`` (``finished``, ``stopped``, ``running`` or ``cut_off``),
         ``state_reason``, ``closed`` (the tape), ``merges``, ``merges_wanted``, ``duration_s`` (from the start of
         rounds), ``began_s`` (the start of rounds on the clocks of the processes), ``learners_seen``,
-        ``faults_planned`` (chaos and scenario texts).
+        ``torn_bytes`` (of records that a crash cut off in mid-write), ``faults_planned`` (chaos and scenario texts).
     """
     tables, config = tables_of(source), config or config_of(source)
     attrs = source.attrs if isinstance(source, xr.DataTree) else {}
@@ -63,6 +63,7 @@ def facts(source: Source, config: RunConfig | None = None, *, written: bool = Fa
         "duration_s": (ended - began) * NS,
         "began_s": began * NS,
         "learners_seen": learner_count(tables),
+        "torn_bytes": int(attrs.get("torn_bytes", 0)),
         "faults_planned": dict(attrs.get("faults") or {}),
     }
 

@@ -18,6 +18,10 @@ def show(path: str, run: Run) -> Iterator[Text]:
     yield Text.assemble((path, "bold"), f"  {about}")
     text, style = state(run)
     yield Text(text, style=style)
+    if run["torn_bytes"]:
+        yield Text(
+            f"{words.count(run['torn_bytes'])} bytes dropped: records cut off in mid-write by a crash", style="red"
+        )
     since = words.seconds(run["began_s"])
     yield Text(f"times count from the start of rounds, {since} after that of the run", style="dim")
 
