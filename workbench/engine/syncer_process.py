@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -161,7 +162,7 @@ class SyncerProcess:
         while not (self.driver.finished or self.close_asked):
             self.driver.turn(self.telemetry.left_ms)
             self._serve()
-        self._report()
+        self._report(last=True)
         if self.config.eval_every and self.evaluated_at != self.driver.machine.state.merges:
             self._ask_evaluation()
         self.link.send({"finished": self.driver.finished})
@@ -252,8 +253,8 @@ class SyncerProcess:
             {"evaluate": state.merges, "versions": list(state.versions), "tokens": self.book.tokens_merged()}
         )
 
-    def _report(self) -> None:
-        line = self.door.line(self.wire.refused, self.wire.last_refusal)
+    def _report(self, last: bool = False) -> None:
+        line = self.door.line(self.wire.refused, self.wire.last_refusal, math.inf if last else None)
         if line:
             print(f"syncer: {line}", flush=True)
         self.link.send({"status": self._status()})
