@@ -91,6 +91,9 @@ def test_digits_change_in_their_places() -> None:
         ({"state": "failed"}, "failed"),
         ({"state": "ended"}, "ended"),
         ({"connected": False}, "waiting"),
+        ({"state": "never seen", "number": 0, "connected": False}, "waiting"),
+        ({"state": "lost", "connected": False}, "lost"),
+        ({"state": "connected"}, "training"),
         ({"healed": False}, "healing"),
         ({"stalled": True}, "stalled"),
         ({"acting": ["slow"]}, "slow"),
@@ -107,6 +110,16 @@ def test_who_does_not_step_has_no_rate_and_says_how_it_ended() -> None:
     found = status()
     found["learners"][1] = learner(1, state="waiting", how="SIGKILL", connected=False, counts=False)
     assert drawn(found)[8] == "L1       ✕ down         120                            SIGKILL"
+
+
+def test_who_is_started_by_hand_is_shown_with_its_place() -> None:
+    found = status()
+    found["learners"] = [
+        learner(0, state="connected", where="far, pid 7", starts=2),
+        learner(1, state="never seen", number=0, connected=False),
+    ]
+    lines = drawn(found)
+    assert lines[7].endswith("start 2, on far, pid 7") and lines[8].endswith("never seen")
 
 
 def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:

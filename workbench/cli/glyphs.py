@@ -22,6 +22,7 @@ STATES = {
     "stopped": "‖",
     "cut off": "⇎",
     "down": "✕",
+    "lost": "✕",
     "failed": "✕",
     "ended": "·",
 }

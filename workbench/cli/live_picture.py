@@ -37,7 +37,7 @@ class Line(NamedTuple):
 def state_of(learner: Status) -> str:
     """Return the word for what a learner does now, from the states of its process and of its connection."""
     process = learner["state"]
-    if process in ("failed", "ended", "stopped", "starting"):
+    if process in ("failed", "ended", "stopped", "starting", "lost"):
         return str(process)
     if process == "waiting":
         return "down" if learner["number"] else "waiting"
@@ -153,7 +153,10 @@ def note_of(one: Status, state: str) -> str:
     starts = max(one["number"], one.get("starts", 0))
     if state in ("down", "failed", "ended"):
         return one.get("how", "")
-    return f"start {starts}" if starts > 1 else ""
+    if one["state"] == "never seen":
+        return "never seen"
+    parts = [f"start {starts}" if starts > 1 else "", f"on {one['where']}" if one.get("where") else ""]
+    return ", ".join(part for part in parts if part)
 
 
 def failures(status: Status) -> dict[tuple[str, int], str]:
