@@ -10,7 +10,7 @@ from importlib import import_module
 
 from tests.benchmarks.rows import print_rows
 
-BENCHMARKS = ("merge", "tape", "explorer", "replay", "wire")
+BENCHMARKS = ("merge", "tape", "explorer", "replay", "wire", "engine", "telemetry")
 
 
 def main(names: list[str]) -> int:

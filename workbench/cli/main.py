@@ -29,6 +29,7 @@ VERBS = {
     "learner": "run one learner of such a run in the foreground",
     "keys": "make the keys of a run across machines",
     "explore": "run random fault schedules and check the protocol's invariants after every event",
+    "bench": "what this machine gives: the step alone, a merge, the wire",
     "doctor": "what this machine has, and what to type where something is amiss",
 }
 """Verbs with their line of help; `workbench.cli.VERB` holds ``add_arguments`` and ``run``."""

@@ -19,7 +19,7 @@ BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30.0
 FAILED_STARTS_MAX = 5
 
-NICE = {"syncer": 0, "learner": 5, "reference": 5, "recorder": 5, "evaluator": 10, "prepare": 0}
+NICE = {"syncer": 0, "learner": 5, "reference": 5, "recorder": 10, "evaluator": 10, "prepare": 0}
 
 
 @dataclass
