@@ -10,7 +10,7 @@ import pytest
 
 from tests.simulate.worlds import SECOND, config_of
 from workbench.config import ConfigError
-from workbench.protocol.chaos import parse_chaos
+from workbench.protocol.chaos import CHAOS_KINDS, parse_chaos
 from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS, Fault, FaultPlan
 from workbench.protocol.scenario import load_faults
 
@@ -181,7 +181,7 @@ def test_every_learner_is_interrupted_on_its_own_clock() -> None:
     assert kolmogorov_smirnov(pooled, 5.0) < 1.0
     fleet = np.diff([f.at_ns for f in plan.faults]) / SECOND
     assert kolmogorov_smirnov(fleet, 5.0 / 4) < 1.0  # MTBF of the fleet = MTBI / M
-    assert plan.notes == (f"chaos: MTBI 5 s per learner, fleet MTBF 1.25 s, {len(plan.faults)} faults drawn",)
+    assert plan.notes == (f"chaos: MTBI 5 s per learner, fleet MTBF 1.25 s, {len(plan.faults)} faults drawn for 1500 s",)
 
 
 def test_a_storm_depends_on_its_seed_alone() -> None:
@@ -202,6 +202,20 @@ def test_kinds_and_their_lengths() -> None:
     shares = [np.mean([f.kind == kind for f in plan.faults]) for kind in ("kill", "stall", "slow")]
     assert shares == pytest.approx([1 / 3] * 3, abs=0.05)
     assert {f.kind for f in parse_chaos("mtbi=2", CONFIG, 500.0).faults} == {"kill", "stall", "cut"}
+
+
+def test_a_storm_over_a_run_of_unknown_length_goes_on_for_hours() -> None:
+    plan = parse_chaos("mtbi=40s", CONFIG, None)
+    assert 1_900 < len(plan.faults) < 2_100
+    assert plan.faults[-1].at_ns > 5 * 3600 * SECOND
+    assert plan.faults[:20] == parse_chaos("mtbi=40s", CONFIG, 3600.0).faults[:20]
+    assert all(f.at_ns < 86_400 * SECOND for f in parse_chaos("mtbi=5000s", CONFIG, None).faults)
+
+
+@pytest.mark.parametrize("kind", CHAOS_KINDS)
+def test_every_kind_but_those_of_the_syncer_can_be_drawn(kind: str) -> None:
+    plan = parse_chaos(f"mtbi=5,kinds={kind},seed=3", CONFIG, 100.0)
+    assert {f.kind for f in plan.faults} == {kind}
 
 
 def test_a_calm_run_has_no_fault() -> None:

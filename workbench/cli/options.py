@@ -79,7 +79,7 @@ def faults_of(arguments: argparse.Namespace, config: RunConfig) -> FaultPlan:
     if arguments.faults is not None:
         plan += load_faults(arguments.faults, config)
     if arguments.chaos is not None:
-        plan += parse_chaos(arguments.chaos, config, horizon_s(config))
+        plan += parse_chaos(arguments.chaos, config, horizon_s(config) if arguments.clock == "virtual" else None)
     return plan
 
 

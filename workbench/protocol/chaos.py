@@ -12,6 +12,8 @@ from workbench.protocol.scenario import fault_of, keys_of
 from workbench.protocol.settings import SECOND
 
 CHAOS_FAULTS_MAX = 100_000
+REAL_FAULTS, REAL_S = 2_000, 86_400.0
+"""A storm over a run whose length nobody knows: so many faults are drawn, for a day [s] at most."""
 _CHAOS_DEFAULTS: dict[str, float] = {"mtbi": 40.0, "down": 3.0, "stall": 3.0, "cut": 3.0, "factor": 3.0, "seed": -1.0}
 CHAOS_KINDS = tuple(kind for kind in FAULT_KINDS if kind not in (*SYNCER_KINDS, "late"))
 
@@ -63,7 +65,7 @@ def _check_storm(numbers: dict[str, float], learner_s: float) -> None:
         )
 
 
-def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
+def parse_chaos(spec: str, config: RunConfig, horizon_s: float | None) -> FaultPlan:
     """Draw a storm: each learner is interrupted by a Poisson process with mean time ``mtbi``.
 
     Parameters
@@ -73,8 +75,9 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
         that last) [s], ``factor`` (slow, scale), ``seed``; what else a kind has is as in a scenario without it.
     config : RunConfig
         Learners and the seed that the draw hangs off (unless the spec names one).
-    horizon_s : float
-        Faults are drawn up to this time [s].
+    horizon_s : float or None
+        Faults are drawn up to this time [s]; None, where it is not known how long the run lasts: for a day, or fewer
+        hours where `REAL_FAULTS` are due before.
 
     Raises
     ------
@@ -82,7 +85,9 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
         An unknown key or kind, a number that is not possible, or more faults than a run could take.
     """
     numbers, kinds = _parse_spec(spec)
-    _check_storm(numbers, config.learners * horizon_s)
+    _check_storm(numbers, config.learners * (horizon_s or 0.0))
+    if horizon_s is None:
+        horizon_s = min(REAL_S, REAL_FAULTS * numbers["mtbi"] / config.learners)
     seed = sub_seed(config.seed if numbers["seed"] < 0 else int(numbers["seed"]), "chaos")
     faults = []
     for learner in range(config.learners):
@@ -95,7 +100,8 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float) -> FaultPlan:
             kind = kinds[int(draws.uniform(seed, learner, count, 1) * len(kinds))]
             faults.append(replace(_typical(kind, learner, numbers), at_ns=int(at * SECOND)))
     fleet = numbers["mtbi"] / config.learners
-    note = f"chaos: MTBI {numbers['mtbi']:g} s per learner, fleet MTBF {fleet:g} s, {len(faults)} faults drawn"
+    drawn = f"{len(faults)} faults drawn for {horizon_s:.0f} s"
+    note = f"chaos: MTBI {numbers['mtbi']:g} s per learner, fleet MTBF {fleet:g} s, {drawn}"
     return FaultPlan(tuple(sorted(faults, key=lambda f: (f.at_ns, f.learner))), chaos=spec, notes=(note,))
 
 
