@@ -67,7 +67,7 @@ class Played(NamedTuple):
 def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     """Two learners by hand; garbage; one killed and started again; one replaced by a second; Ctrl-C; stopped."""
     place = tmp_path_factory.mktemp("hand")
-    hand = ByHand(place, lead=12)  # who outruns the syncer waits: nothing piles up on a busy machine
+    hand = ByHand(place, lead=12, codec="bf16")  # who outruns the syncer waits: nothing piles up on a busy machine
     try:
         statuses = [hand.run.status()]
         first, killed = hand.learner(0, "first"), hand.learner(1, "killed")

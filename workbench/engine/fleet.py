@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from workbench.config import RunConfig
-from workbench.engine.ending import LOST, WRONG, Ending
+from workbench.engine.ending import LOST, Ending
 from workbench.engine.evaluations import Evaluations
 from workbench.engine.launchers import ByHand, Launcher, Local
 from workbench.engine.layout import Plan
 from workbench.engine.links import Link
 from workbench.engine.listening import read_listening
 from workbench.engine.placing import fingerprint_there, place_of
-from workbench.engine.processes import FAILED_STARTS_MAX, Managed, Nursery
+from workbench.engine.processes import Managed, Nursery
 from workbench.engine.reports import Reports
+from workbench.engine.restarts import Restarts
 from workbench.engine.striker import Striker
 from workbench.engine.timers import Timers
 from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, process_of
@@ -80,6 +81,7 @@ class Fleet:
         self.evaluations = Evaluations(self)
         self.striker = Striker(self, plan)
         self.ending = Ending(self)
+        self.restarts = Restarts(self)
         self.nursery = Nursery(folder.logs)
         watch(self.nursery.link, "nursery", None)
 
@@ -144,7 +146,7 @@ class Fleet:
             if happened == "started" and whose is not None:
                 self._started(whose, message["pid"])
             elif happened == "ended" and whose is not None:
-                self._ended(whose, message["how"])
+                self.restarts.ended(whose, message["how"])
             return
         if managed is None or managed.link is not link:
             return
@@ -237,62 +239,6 @@ class Fleet:
     def _identity_of(self, managed: Managed) -> dict[str, Any]:
         cores = place_of(self.config, managed.learner)
         return {**self.identity, "fingerprint": fingerprint_there(self.identity["fingerprint"], cores)}
-
-    def _ended(self, managed: Managed, how: str) -> None:
-        managed.pid, managed.how = 0, how
-        if managed.process >= 0:
-            self.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
-        if managed is self.preparer:
-            if how != "exit 0":
-                line = managed.line or f"the run could not be prepared: {how}"
-                self.ending.lose(WRONG if managed.line else LOST, line)
-        elif managed is self.syncer:
-            self._syncer_ended(how)
-        elif managed is self.recorder:
-            self._recorder_ended(how)
-        elif self.ending.finished or self.over:
-            managed.state = "ended"
-        else:
-            self._start_again(managed, how)
-        self.ending.look()
-
-    def _start_again(self, managed: Managed, how: str) -> None:
-        """Back off, then start once more; what never gets anywhere is left alone and shown."""
-        if how == "exit 0" and managed is not self.evaluator:
-            managed.state = "ended"
-            return
-        if managed.state == "starting":
-            managed.failed_starts += 1
-        if managed.failed_starts >= FAILED_STARTS_MAX:
-            managed.state = "failed"
-            return
-        wait_s = managed.next_backoff_s()
-        if managed.restart_at >= 0:
-            wait_s = managed.restart_at - time.monotonic()
-        elif managed.restart_at < -1.5:
-            managed.state = "ended"  # a fault said: not again
-            return
-        managed.state = "waiting"
-        self.timers.after(max(0.0, wait_s), self.start, managed)
-
-    def _syncer_ended(self, how: str) -> None:
-        if self.syncer.state == "done":
-            self.syncer.state = "ended"
-            return
-        if self.syncer.line:
-            self.ending.lose(WRONG if how == "exit 2" and self.syncer.number == 1 else LOST, self.syncer.line)
-        elif self.ending.finished:
-            self.syncer.state = "ended"
-        else:
-            self._start_again(self.syncer, how if how != "exit 0" else "exit without a word")
-            if self.syncer.state == "failed":
-                self.ending.lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
-
-    def _recorder_ended(self, how: str) -> None:
-        if self.recorder.state == "done" or self.ending.hurry:
-            self.recorder.state = "ended"
-        else:
-            self._start_again(self.recorder, how if how != "exit 0" else "exit without a word")
 
     def look_after_nursery(self) -> None:
         """Without the nursery nothing can be started, and what it had started is gone."""

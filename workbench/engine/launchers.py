@@ -63,7 +63,8 @@ class ByHand:
 
     def start(self, learner: Managed) -> None:
         """Wait for it."""
-        learner.state = NEVER_SEEN
+        if learner.state == "waiting":
+            learner.state = NEVER_SEEN
 
     def seen(self, learner: Managed, facts: dict[str, Any]) -> None:
         """Connected or not is all that is known of it."""

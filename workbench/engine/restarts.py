@@ -1,0 +1,83 @@
+"""What follows when a process of a run has ended: another start after a pause, or the end of the run."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from workbench.engine.ending import LOST, WRONG
+from workbench.engine.processes import FAILED_STARTS_MAX, Managed
+from workbench.protocol.records import Kind
+
+if TYPE_CHECKING:
+    from workbench.engine.fleet import Fleet
+
+UNFINISHED = "exit without a word"
+"""How a process ended that left as if it were done, and is not."""
+
+
+class Restarts:
+    """Decides about processes that have ended."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+
+    def ended(self, managed: Managed, how: str) -> None:
+        """A process has ended; ``how`` is its exit code or signal."""
+        fleet = self.fleet
+        managed.pid, managed.how = 0, how
+        if managed.process >= 0:
+            fleet.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
+        if managed is fleet.preparer:
+            if how != "exit 0":
+                line = managed.line or f"the run could not be prepared: {how}"
+                fleet.ending.lose(WRONG if managed.line else LOST, line)
+        elif managed is fleet.syncer:
+            self._syncer(how)
+        elif managed is fleet.recorder:
+            self._recorder(how)
+        elif fleet.ending.finished or fleet.over:
+            managed.state = "ended"
+        else:
+            self._again(managed, how)
+        fleet.ending.look()
+
+    def _again(self, managed: Managed, how: str) -> None:
+        """Back off, then start once more; what never gets anywhere is left alone and shown."""
+        if how == "exit 0" and managed is not self.fleet.evaluator:
+            managed.state = "ended"
+            return
+        if managed.state == "starting":
+            managed.failed_starts += 1
+        if managed.failed_starts >= FAILED_STARTS_MAX:
+            managed.state = "failed"
+            return
+        wait_s = managed.next_backoff_s()
+        if managed.restart_at >= 0:
+            wait_s = managed.restart_at - time.monotonic()
+        elif managed.restart_at < -1.5:
+            managed.state = "ended"  # a fault said: not again
+            return
+        managed.state = "waiting"
+        self.fleet.timers.after(max(0.0, wait_s), self.fleet.start, managed)
+
+    def _syncer(self, how: str) -> None:
+        syncer, ending = self.fleet.syncer, self.fleet.ending
+        if syncer.state == "done":
+            syncer.state = "ended"
+        elif syncer.line:
+            never_up = how == "exit 2" and syncer.number == 1
+            ending.lose(WRONG if never_up else LOST, syncer.line)
+        elif ending.finished:
+            syncer.state = "ended"
+        else:
+            self._again(syncer, how if how != "exit 0" else UNFINISHED)
+            if syncer.state == "failed":
+                ending.lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
+
+    def _recorder(self, how: str) -> None:
+        recorder = self.fleet.recorder
+        if recorder.state == "done" or self.fleet.ending.hurry:
+            recorder.state = "ended"
+        else:
+            self._again(recorder, how if how != "exit 0" else UNFINISHED)
