@@ -31,6 +31,10 @@ class Report:
         self.first_difference = first_difference
         self.bit_exact: bool | None = first_difference is None
 
+    @property
+    def report(self) -> Report:
+        return self
+
     def weights(self) -> dict[str, np.ndarray]:
         return {"head": np.arange(3, dtype=np.float32), "block0/norm": np.zeros(2, np.float32)}
 
@@ -60,7 +64,7 @@ def outcome(stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> C
     def choose(first_difference: str | None, machines: Machines | None = None) -> Report:
         report = Report(first_difference)
 
-        def replay(run: Any, progress: Callable[[int, int], None]) -> Report:
+        def replay(run: Any, progress: Callable[[int, int], None], upto: int | None, workers: int) -> Report:
             progress(12, 12)
             return report
 
@@ -90,6 +94,16 @@ def test_a_bit_exact_replay_writes_the_weights_and_says_so(
     assert "0000000000000abc" in out
     assert "as the replay judges" in out
     assert "first difference" not in out
+
+
+def test_up_to_a_merge_the_machines_rest(outcome: Choose, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome(None)
+    assert main(["replay", "run", "--upto", "7", "--workers", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "merges up to merge 7" in out
+    assert "not run again (--upto)" in out
+    assert main(["replay", "run", "--workers", "0"]) == 2
+    assert "--workers 0: expected 1 or more processes" in capsys.readouterr().err
 
 
 def test_a_difference_is_named_and_is_code_1(outcome: Choose, capsys: pytest.CaptureFixture[str]) -> None:

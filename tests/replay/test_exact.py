@@ -59,7 +59,7 @@ def test_the_command_writes_the_weights_that_the_run_ended_with(
 
 def test_progress_counts_merges(tape: xr.DataTree, trained: TrainedRun) -> None:
     seen: list[tuple[int, int]] = []
-    replay(tape, progress=lambda done, total: seen.append((done, total)))
+    replay(tape, progress=lambda done, total: seen.append((done, total))).verify()
     assert seen == [(done, trained.merges) for done in range(1, trained.merges + 1)]
 
 

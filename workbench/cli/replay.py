@@ -2,7 +2,8 @@
 
 Exit code 0: bit for bit the same; 1: it differs, and the first event is named.
 On another machine, or with other versions, the entries that differ are named,
-and losses and norms are compared within 1e-6.
+and losses and norms are compared within 1e-6. With --upto only what led to a
+merge is recomputed, and --out holds the weights just after it.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench replay``."""
     options.add_run(parser)
-    parser.add_argument("--out", metavar="FILE", help="write the final weights there (.npz); must not exist yet")
+    parser.add_argument("--out", metavar="FILE", help="write the weights there (.npz); must not exist yet")
+    parser.add_argument(
+        "--upto", metavar="MERGE", type=int, help="end just after this merge (from 0; -1 is the last); machines rest"
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="processes that share the learners (1); the bits are the same",
+    )
     parser.add_argument(
         "--weights-only", action="store_true", help="do not run the machines again on their recorded inputs"
     )
@@ -35,6 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Replay, print what was compared, return 0 if nothing differs and 1 if something does."""
     out = None if arguments.out is None else checked_out(arguments.out)
+    if arguments.workers < 1:
+        raise ConfigError(f"--workers {arguments.workers}: expected 1 or more processes")
 
     from workbench.cli import output
     from workbench.replay.exact import replay
@@ -44,8 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
     tape = open_tape(arguments.run)
     config = config_difference(arguments.run, tape)
     with output.progress("merges replayed") as report:
-        result = replay(tape, progress=lambda done, total: report(done, total, ""))
-    machines = None if arguments.weights_only else rerun_machines(tape)
+        session = replay(
+            tape,
+            progress=lambda done, total: report(done, total, ""),
+            upto=arguments.upto,
+            workers=arguments.workers,
+        )
+        result = session.report
+    rest = arguments.weights_only or arguments.upto is not None
+    machines = None if rest else rerun_machines(tape)
     if out is not None:
         write_weights(out, result.weights())
     if config is not None:
@@ -53,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.print_json({**result.to_json(), **machines_json(machines), "config_difference": config})
     else:
-        output.console().print(report_table(result, machines, out))
+        output.console().print(report_table(result, machines, out, arguments.upto))
     return 1 if result.bit_exact is False or (machines is not None and not machines.equal) else 0
 
 
@@ -98,30 +118,36 @@ def machines_json(machines: MachinesReport | None) -> dict[str, Any]:
     }
 
 
-def report_table(result: ReplayReport, machines: MachinesReport | None, out: Path | None) -> Any:
+def report_table(
+    result: ReplayReport, machines: MachinesReport | None, out: Path | None, upto: int | None = None
+) -> Any:
     """Return the outcome of a replay as a table."""
     from workbench.cli import output
 
     rows = [
         ("bit-exact", "nothing to compare" if result.bit_exact is None else result.bit_exact),
         ("verdict", result.verdict),
-        ("merges on the tape", result.merges),
+        ("merges on the tape" if upto is None else f"merges up to merge {upto}", result.merges),
         ("merges compared", result.merges_compared),
         ("inner steps compared", result.steps),
-        ("digest of the final weights", digest_text(result.final_digest)),
+        (f"digest of the {_which(upto)}", digest_text(result.final_digest)),
     ]
     if result.first_difference is not None:
         rows.append(("first difference", result.first_difference))
-    rows += machine_rows(machines)
+    rows += machine_rows(machines, "--weights-only" if upto is None else "--upto")
     if out is not None:
-        rows.append(("final weights", str(out)))
+        rows.append((_which(upto), str(out)))
     return output.pairs("replay", rows)
 
 
-def machine_rows(machines: MachinesReport | None) -> list[tuple[str, Any]]:
-    """Return the rows on the machines that were run again."""
+def _which(upto: int | None) -> str:
+    return "final weights" if upto is None else "weights after it"
+
+
+def machine_rows(machines: MachinesReport | None, flag: str = "--weights-only") -> list[tuple[str, Any]]:
+    """Return the rows on the machines that were run again; ``flag`` is the one that kept them from it."""
     if machines is None:
-        return [("machines agree", "not run again (--weights-only)")]
+        return [("machines agree", f"not run again ({flag})")]
     if not machines.records:
         return [("machines agree", "nothing to compare: the tape holds no record")]
     rows: list[tuple[str, Any]] = [

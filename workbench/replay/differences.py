@@ -6,7 +6,7 @@ import math
 from typing import Any, NamedTuple
 
 from workbench.protocol.records import label_of
-from workbench.replay.program import KINDS, Step
+from workbench.replay.program import KINDS, OutOfOrder, Step
 
 CLOSE = 1e-6
 """Relative difference of losses and norms up to which runs on different machines count as alike."""
@@ -109,6 +109,11 @@ class Findings:
     def contradiction(self, step: Step, process: int, place: str, what: str) -> None:
         """Take note of something on the tape that cannot be so."""
         self.note(_difference(step, process, place, what, "", ""))
+
+    def out_of_order(self, b: OutOfOrder) -> None:
+        """Take note of the record at which the programs end."""
+        place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
+        self.note(Difference(*place, "number of the record", str(b.seq), str(b.expected)))
 
     def impossible(self, step: Step, process: int, place: str, why: object) -> Impossible:
         """Take note of a step that cannot be executed; to be raised."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,32 +11,39 @@ import xarray as xr
 from workbench.algorithms.digest import digest
 from workbench.config import RunConfig, from_toml
 from workbench.datasets import open_text
-from workbench.protocol.records import SYNCER, label_of
+from workbench.protocol.records import SYNCER
 from workbench.replay.differences import Difference, Findings, Impossible
 from workbench.replay.environment import adopt_threads, check_data, environment_differences
+from workbench.replay.kept import KEPT_BYTES
 from workbench.replay.learners import ReplayedLearner
-from workbench.replay.ordering import Stuck, linear_extension
-from workbench.replay.program import Merged, OutOfOrder, Programs, read_programs
-from workbench.replay.report import ReplayDiffers, ReplayReport
+from workbench.replay.ordering import Stuck, check_order, linear_extension
+from workbench.replay.parallel import ParallelReplay
+from workbench.replay.program import Merged, Programs, read_programs
+from workbench.replay.report import ReplayDiffers, ReplayReport, report_of
+from workbench.replay.session import Execution, Progress, Replayed
 from workbench.replay.syncer import ReplayedSyncer
+from workbench.replay.upto import Upto, cut_of, limits, restricted
 from workbench.tape import TapeError, open_tape
 from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
 
-__all__ = ["Replay", "ReplayDiffers", "ReplayReport", "replay"]
-
-Progress = Callable[[int, int], None]
-"""Takes (merges done, merges on the tape)."""
+__all__ = ["Replay", "ReplayDiffers", "ReplayReport", "Replayed", "replay"]
 
 
 def replay(
-    run: str | Path | xr.DataTree, progress: Progress | None = None, order: str | int = "journal"
-) -> ReplayReport:
+    run: str | Path | xr.DataTree,
+    progress: Progress | None = None,
+    order: str | int = "journal",
+    upto: Upto | None = None,
+    workers: int = 1,
+    kept_bytes: int = KEPT_BYTES,
+) -> Replayed:
     """Recompute a run from its tape and compare every recorded digest, loss and weight.
 
     The programs of the tape are executed in a linear extension of the causal order, by the executors that the run
-    itself used (DESIGN section 3); nothing else of the tape is read.  A process that has not used its device yet gives
-    it the threads that the run's had (it sets ``PJRT_NPROC``); else a differing number is named in the verdict.
+    itself used (DESIGN section 3); nothing else of the tape is read.  Nothing is executed before something is asked of
+    the result.  A process that has not used its device yet gives it the threads that the run's had (it sets
+    ``PJRT_NPROC``); else a differing number is named in the verdict.
 
     Parameters
     ----------
@@ -46,10 +53,16 @@ def replay(
         Called after every merge with (merges done, merges on the tape).
     order : "journal" or int
         As recorded, or a random linear extension that hangs off this seed.
+    upto : int or Cut, optional
+        The end: a merge (row of /merges, from 0) with all that led to it, or a consistent cut (``tape.wb.cut(…)``).
+    workers : int
+        Processes among which the learners are shared; with 1 everything is done in this one.  Same bits.
+    kept_bytes : int
+        Merged fragments that are kept for another look at earlier weights [bytes].
 
     Returns
     -------
-    ReplayReport
+    Replayed
 
     Raises
     ------
@@ -61,14 +74,36 @@ def replay(
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
         raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
+    check_order(order)
     adopt_threads(tape)
     config = from_toml(tape.attrs["config"])
     text = open_text(config.data)
     check_data(tape, text)
-    done = Replay(config, TrainingProgram(config, text), read_programs(tape.wb.records()))
-    done.compare_start(tape.attrs.get("initial_digest", ""))
-    done.run(order, progress)
-    return done.report(tuple(environment_differences(tape)))
+    programs = read_programs(tape.wb.records())
+    if upto is not None:
+        programs = restricted(programs, cut_of(tape, programs, upto))
+
+    def make() -> Execution:
+        made: Execution
+        if workers > 1:
+            made = ParallelReplay(config, programs, workers)
+        else:
+            made = Replay(config, TrainingProgram(config, text), programs)
+        compare_start(made.initial, tape.attrs.get("initial_digest", ""), made.syncer.findings)
+        return made
+
+    def limits_of(event: int) -> Mapping[int, int]:
+        return limits(programs, tape.wb.cut(event=event))
+
+    return Replayed(make, limits_of, lambda: environment_differences(tape), order, progress, kept_bytes)
+
+
+def compare_start(initial: list[np.ndarray], recorded: str, findings: Findings) -> None:
+    """Compare the digest of the initial weights (hexadecimal) with the one recorded, if there is one."""
+    computed = f"{digest(np.concatenate(initial)):016x}"
+    if recorded and recorded != computed:
+        what = "digest of the initial weights"
+        findings.note(Difference(-1, "start", "", -1, -1, "start", what, recorded, computed))
 
 
 class Replay:
@@ -103,13 +138,6 @@ class Replay:
             for process in programs.steps
             if process != SYNCER
         }
-
-    def compare_start(self, recorded: str) -> None:
-        """Compare the digest of the initial weights (hexadecimal) with the one recorded, if there is one."""
-        computed = f"{digest(np.concatenate(self.initial)):016x}"
-        if recorded and recorded != computed:
-            what = "digest of the initial weights"
-            self.findings.note(Difference(-1, "start", "", -1, -1, "start", what, recorded, computed))
 
     def run(
         self, order: str | int = "journal", progress: Progress | None = None, upto: Mapping[int, int] | None = None
@@ -148,29 +176,13 @@ class Replay:
             self.findings.impossible(stuck.step, stuck.process, "tape", self.syncer.missing(stuck.step))
         if self.programs.broken is not None and upto is None:
             self.stopped = True
-            note_broken(self.programs.broken, self.findings)
+            self.findings.out_of_order(self.programs.broken)
 
     def report(self, environment: tuple[str, ...] = ()) -> ReplayReport:
         """What was found."""
         steps = sum(learner.steps for learner in self.learners.values())
-        compared = steps + self.syncer.merges > 0
-        final = [self.syncer.arithmetic.theta(p).copy() for p in range(self.fragmentation.fragments)]
-        return ReplayReport(
-            bit_exact=False if self.findings.count else (True if compared else None),
-            merges=len(self.programs.merges),
-            merges_compared=self.syncer.merges,
-            steps=steps,
-            captures=sum(learner.captures for learner in self.learners.values()),
-            match=self.findings.match,
-            largest=self.findings.largest,
-            difference=self.findings.first,
-            environment=environment,
-            final=final,
-            fragmentation=self.fragmentation,
-        )
+        captures = sum(learner.captures for learner in self.learners.values())
+        return report_of(self.programs, self.findings, self.syncer, self.fragmentation, steps, captures, environment)
 
-
-def note_broken(b: OutOfOrder, findings: Findings) -> None:
-    """Take note of the record at which the programs end."""
-    place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
-    findings.note(Difference(*place, "number of the record", str(b.seq), str(b.expected)))
+    def close(self) -> None:
+        """Nothing is held beyond memory."""

@@ -47,11 +47,21 @@ def linear_extension(programs: dict[int, list[Step]], ready: Ready, order: str |
     Stuck
         Nothing is ready.
     """
-    if order == "journal":
-        return _journal(programs, ready)
-    if isinstance(order, int) and not isinstance(order, bool):
-        return _random(programs, ready, random.Random(order))
-    raise ValueError(f"order = {order!r} is unknown; allowed: 'journal', or a whole number as the seed of a random one")
+    check_order(order)
+    return _random(programs, ready, random.Random(order)) if isinstance(order, int) else _journal(programs, ready)
+
+
+def check_order(order: str | int) -> None:
+    """Refuse what is no order.
+
+    Raises
+    ------
+    ValueError
+    """
+    if isinstance(order, bool) or not (order == "journal" or isinstance(order, int)):
+        raise ValueError(
+            f"order = {order!r} is unknown; allowed: 'journal', or a whole number as the seed of a random one"
+        )
 
 
 def _journal(programs: dict[int, list[Step]], ready: Ready) -> Iterator[tuple[int, Step]]:

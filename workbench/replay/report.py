@@ -9,7 +9,9 @@ import numpy as np
 
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragments import Fragmentation
-from workbench.replay.differences import Difference
+from workbench.replay.differences import Difference, Findings
+from workbench.replay.program import Programs
+from workbench.replay.syncer import ReplayedSyncer
 
 
 class ReplayDiffers(RuntimeError):
@@ -100,13 +102,7 @@ class ReplayReport(NamedTuple):
 
     def weights(self) -> Mapping[str, np.ndarray]:
         """Final weights by tensor name, float32."""
-        tensors = {}
-        for p, flat in enumerate(self.final):
-            layout = self.fragmentation.layout(p)
-            bounds = zip(layout.offsets, layout.offsets[1:], strict=False)
-            for name, shape, (begin, end) in zip(layout.names, layout.shapes, bounds, strict=True):
-                tensors[name] = flat[begin:end].reshape(shape)
-        return dict(sorted(tensors.items()))
+        return tensors_by_name(self.fragmentation, self.final)
 
     def to_json(self) -> dict[str, Any]:
         """What ``workbench replay --json`` prints."""
@@ -131,3 +127,39 @@ _MATCHES = {
     "1e-6": "losses and norms agree within 1e-6",
     "diverged": "losses and norms diverge",
 }
+
+
+def tensors_by_name(fragmentation: Fragmentation, flat: list[np.ndarray]) -> dict[str, np.ndarray]:
+    """Fragments (size,) as the model's tensors, by name."""
+    tensors = {}
+    for p, values in enumerate(flat):
+        layout = fragmentation.layout(p)
+        bounds = zip(layout.offsets, layout.offsets[1:], strict=False)
+        for name, shape, (begin, end) in zip(layout.names, layout.shapes, bounds, strict=True):
+            tensors[name] = values[begin:end].reshape(shape)
+    return dict(sorted(tensors.items()))
+
+
+def report_of(
+    programs: Programs,
+    findings: Findings,
+    syncer: ReplayedSyncer,
+    fragmentation: Fragmentation,
+    steps: int,
+    captures: int,
+    environment: tuple[str, ...] = (),
+) -> ReplayReport:
+    """The report on an execution that has come to its end, with its inner steps and captures."""
+    return ReplayReport(
+        bit_exact=False if findings.count else (True if steps + syncer.merges > 0 else None),
+        merges=len(programs.merges),
+        merges_compared=syncer.merges,
+        steps=steps,
+        captures=captures,
+        match=findings.match,
+        largest=findings.largest,
+        difference=findings.first,
+        environment=environment,
+        final=[syncer.arithmetic.theta(p).copy() for p in range(fragmentation.fragments)],
+        fragmentation=fragmentation,
+    )

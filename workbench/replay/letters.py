@@ -1,0 +1,68 @@
+"""What a replay and its worker processes tell each other."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.replay.differences import Findings
+from workbench.replay.program import FragmentCaptured, Step
+
+Taken = tuple[tuple[int, int], ...]
+"""(learner, own step n) of the contributions of a merge."""
+
+
+class Task(NamedTuple):
+    """What a worker begins with: programs of its learners, and keys (learner, p, round, n) that merges will use."""
+
+    config: str
+    programs: dict[int, list[Step]]
+    wanted: frozenset[tuple[int, int, int, int]]
+
+
+class Run(NamedTuple):
+    """Go on, of each process up to so many of its steps."""
+
+    upto: dict[int, int]
+
+
+class MergeMade(NamedTuple):
+    """A merge is done; ``theta`` only where a learner of the worker will fold it."""
+
+    fragment: int
+    version: int
+    taken: Taken
+    theta: np.ndarray | None
+
+
+class Sent(NamedTuple):
+    """A contribution that a merge will use; ``same``: its payload is the tape's."""
+
+    learner: int
+    step: FragmentCaptured
+    payload: Any
+    same: bool
+
+
+class Waits(NamedTuple):
+    """Nothing can be done after ``merges`` merges were heard of; the first of what waits."""
+
+    merges: int
+    process: int
+    step: Step
+
+
+class Done(NamedTuple):
+    """All that was asked is done, or as much as can be; the counts are those since the start."""
+
+    stopped: bool
+    findings: Findings
+    steps: int
+    captures: int
+
+
+class Failed(NamedTuple):
+    """Something that is no difference went wrong."""
+
+    text: str
