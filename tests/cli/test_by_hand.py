@@ -118,6 +118,11 @@ def test_the_command_line_of_a_learner_repeats_what_the_run_was_given() -> None:
     )
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "*", "[::]"])
+def test_who_listens_everywhere_is_reached_by_name(host: str) -> None:
+    assert f"--connect tcp://{socket.gethostname()}:5000 " in syncer.command_line(parsed(), f"tcp://{host}:5000", 0)
+
+
 def test_the_codec_follows_the_network_unless_somebody_chose_one(tmp_path: Path) -> None:
     here, across = parsed(), parsed()
     across.listen = "tcp://10.0.0.1:5000"

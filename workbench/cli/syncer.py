@@ -11,13 +11,17 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 from workbench.cli import options
 from workbench.config import ConfigError, RunConfig
 from workbench.config.load import given_keys
+
+EVERYWHERE = ("0.0.0.0", "*", "[::]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +82,7 @@ def keys_of(arguments: argparse.Namespace, config: RunConfig) -> tuple[Any, list
 
 
 def serve(config: RunConfig, out: Path, listening: Any, arguments: argparse.Namespace) -> tuple[int, dict[str, Any]]:
-    """Start the run, print how learners join, watch it to its end; returns as `train_real.watch_to_the_end`."""
+    """Start the run, print how learners join, watch it to its end; returns as `train_real.see_through`."""
     from workbench.cli import train_real
     from workbench.engine.launch import launch
 
@@ -88,8 +92,6 @@ def serve(config: RunConfig, out: Path, listening: Any, arguments: argparse.Name
 
 def print_joining(run: Any, arguments: argparse.Namespace, learners: int) -> None:
     """Print the address and the command line of each learner, once the syncer listens."""
-    import time
-
     while run.running:
         try:
             address = run.status()["address"]
@@ -103,9 +105,17 @@ def print_joining(run: Any, arguments: argparse.Namespace, learners: int) -> Non
         time.sleep(0.05)
 
 
+def reachable(address: str) -> str:
+    """Return the address as others can use it: this machine's name where the syncer listens on all its interfaces."""
+    from workbench.engine.security import host_and_port
+
+    host, port = host_and_port(address)
+    return f"tcp://{socket.gethostname()}:{port}" if host in EVERYWHERE else address
+
+
 def command_line(arguments: argparse.Namespace, address: str, learner: int) -> str:
     """Return what to type for a learner: the flags that this run was given, and the address."""
-    words = ["workbench", "learner", "--connect", address, "--learner", str(learner)]
+    words = ["workbench", "learner", "--connect", reachable(address), "--learner", str(learner)]
     for flag in ("preset", "config", "seed", "data", "keys"):
         value = getattr(arguments, flag)
         if value is not None:
