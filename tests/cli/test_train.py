@@ -122,7 +122,7 @@ def test_faults_come_from_a_file_and_from_chance(
     words = ["train", *VIRTUAL, "--faults", str(DEMO), "--chaos", "mtbi=5s,kinds=stall", "--preset", "tiny-4"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 0
     faults = calls[0]["faults"].faults
-    assert [(f.learner, f.at_ns) for f in faults if f.kind == "kill"] == [(1, 10 * 10**9), (3, 30 * 10**9)]
+    assert [(f.learner, f.at_merge) for f in faults if f.kind == "kill"] == [(1, 150), (3, 400)]
     assert max(f.at_ns for f in faults if f.kind == "stall") < 90 * 10**9
     assert "fleet MTBF 1.25 s" in capsys.readouterr().err
 
