@@ -15,6 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workbench.analysis.efficiencies import efficiency_ratio
+    from workbench.analysis.recomputed_geometry import geometry
     from workbench.config import ConfigError, RunConfig, preset, presets
     from workbench.engine.launch import Run, RunEnded, attach, launch
     from workbench.replay.exact import replay
@@ -30,6 +32,8 @@ __all__ = [
     "TapeError",
     "__version__",
     "attach",
+    "efficiency_ratio",
+    "geometry",
     "launch",
     "open_tape",
     "preset",
@@ -44,6 +48,8 @@ _HOMES = {
     "RunEnded": "workbench.engine.launch",
     "TapeError": "workbench.tape",
     "attach": "workbench.engine.launch",
+    "efficiency_ratio": "workbench.analysis.efficiencies",
+    "geometry": "workbench.analysis.recomputed_geometry",
     "launch": "workbench.engine.launch",
     "open_tape": "workbench.tape",
     "preset": "workbench.config",

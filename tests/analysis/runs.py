@@ -23,6 +23,11 @@ FAULTS = (
     Fault("stall", 5 * SECOND, learner=2, for_ns=SECOND),
     Fault("slow", 7 * SECOND, learner=0, for_ns=SECOND, factor=2.0),
 )
+EVERY_FAULT = (
+    *FAULTS, Fault("nan", 4 * SECOND, learner=0), Fault("cut", 6 * SECOND, learner=1, for_ns=3 * SECOND),
+    Fault("kill_syncer", 9 * SECOND, for_ns=SECOND),
+)  # fmt: skip
+"""Those, bad numbers, a cut link and a killed syncer."""
 
 
 @cache
@@ -97,3 +102,28 @@ def merged(round_: int, time_s: float, version: int, learners: tuple[int, ...] =
     return rec(
         Kind.MERGED, time_s, round=round_, fragment=fragment, version=version, base_version=version - 1, detail=detail
     )
+
+
+def ledger_vector() -> list[Record]:
+    """The vector of DESIGN section 3: two equal fragments, six steps of 100 tokens; a merge of nobody at its end."""
+    one, of = process_of(0), {"steps": 3, "tokens": 300, "step": 3, "base_version": 0}
+
+    def stepped(n: int) -> Record:
+        return rec(Kind.STEP_ENDED, n, one, step=n, steps=1, tokens=100)
+
+    def folded(fragment: int, n: int, tokens: int) -> Record:
+        return rec(
+            Kind.UPDATE_FOLDED, n, one, fragment=fragment, version=1, base_version=0, step=n, tokens=tokens,
+            reason="overwrite",
+        )  # fmt: skip
+
+    detail = {"learners": [0], "steps_captured": [3], "c_steps": [3], "c_tokens": [300]}
+    return [
+        rec(Kind.LEARNER_JOINED, peer=one, value=1, reason="process", version=1), *map(stepped, (1, 2, 3)),
+        rec(Kind.FRAGMENT_CAPTURED, 3, one, fragment=0, round=1, **of),
+        rec(Kind.FRAGMENT_CAPTURED, 3, one, fragment=1, round=2, **of),
+        rec(Kind.FRAGMENT_DROPPED, 3, peer=one, fragment=1, round=2, reason="late", **of),
+        rec(Kind.MERGED, 3, fragment=0, round=1, version=1, base_version=0, tokens=300, detail=detail),
+        stepped(4), folded(0, 4, 400), stepped(5), folded(1, 5, 500), stepped(6),
+        rec(Kind.MERGED, 6, fragment=0, round=3, version=2, base_version=1, detail={"learners": []}),
+    ]  # fmt: skip

@@ -1,41 +1,21 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from tests.analysis.runs import CONFIG, FAULTS, SECOND, simulated, with_evals
+from tests.analysis.runs import CONFIG, EVERY_FAULT, simulated, with_evals
+from tests.analysis.tapes import taped
 from workbench.analysis import ACCESSORS, summary
 from workbench.analysis.from_records import tables
 from workbench.analysis.from_tape import GROUPS, sizes_of, tables_of
-from workbench.config import to_toml
-from workbench.protocol.faults import Fault
 from workbench.protocol.records import Record
-from workbench.tape import JournalWriter, Recorder, open_tape
-
-EVERYTHING = (
-    *FAULTS, Fault("nan", 4 * SECOND, learner=0), Fault("cut", 6 * SECOND, learner=1, for_ns=3 * SECOND),
-    Fault("kill_syncer", 9 * SECOND, for_ns=SECOND),
-)  # fmt: skip
 
 
 def records() -> list[Record]:
-    return with_evals(simulated(EVERYTHING))
-
-
-MANIFEST = {f"t{p}": {"shape": [p + 1, 2], "dtype": "float32", "kind": "matrix", "fragment": p} for p in range(3)}
-
-
-def taped(folder: Path, made: list[Record]) -> xr.DataTree:
-    folder.mkdir()
-    with JournalWriter(folder / "journal", {"run_id": "r", "config": to_toml(CONFIG), "manifest": MANIFEST}) as journal:
-        journal.append(made)
-        with Recorder(folder) as recorder:
-            recorder.drain()
-    return open_tape(folder)
+    return with_evals(simulated(EVERY_FAULT))
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +44,7 @@ def test_every_accessor_gives_the_same_from_tape_and_tables(tape: xr.DataTree) -
     assert sizes_of(tape) == [2, 4, 6]
     for name, function in ACCESSORS.items():
         found, wanted = getattr(tape.wb, name)(), function(made, **given.get(name, {}))
-        if name in ("behind", "ledger", "merged_share", "token_fates_by_round", "tokens_by_reason"):
+        if name in ("behind", "ledger", "merged_share", "token_fates", "token_fates_by_round", "tokens_by_reason"):
             assert type(found) is type(wanted)  # tables alone do not know the sizes
         elif isinstance(wanted, xr.Dataset | xr.DataArray):
             xr.testing.assert_equal(found, wanted)

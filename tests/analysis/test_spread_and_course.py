@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from tests.analysis.runs import began, ended, joined, lost, merged, rec, simulated, step
-from workbench.analysis.arrays.course import edges_ns, participation_course, useful_course
+from workbench.analysis.arrays.course import edges_ns, participation_course, shares_course, useful_course
 from workbench.analysis.arrays.participation import participation
 from workbench.analysis.arrays.spread import spread
 from workbench.analysis.arrays.tables import run_span
-from workbench.analysis.arrays.time_shares import time_shares
+from workbench.analysis.arrays.time_shares import CAUSES, time_shares
+from workbench.analysis.courses import goodput_over_time
 from workbench.analysis.from_records import tables
 from workbench.protocol.records import Kind
 
@@ -42,6 +43,26 @@ def test_useful_time_over_the_run_adds_up_to_that_of_goodput() -> None:
     assert (course <= 1).all()
     useful_ns = course.sum(1) * (edges[1] - edges[0])
     assert useful_ns.tolist() == pytest.approx(shares.useful_ns.tolist(), rel=1e-3)
+
+
+def test_badput_over_the_run_adds_up_to_that_of_goodput() -> None:
+    found = tables(simulated())
+    shares, (useful_s, badput_s) = time_shares(found), shares_course(found, 9)
+    assert useful_s.sum() * 1e9 == pytest.approx(shares.useful_ns.sum())
+    assert (badput_s.sum(0) * 1e9).tolist() == pytest.approx(shares.badput_ns.sum(0).tolist(), abs=1e3)
+    assert (badput_s.sum(0)[[CAUSES.index(cause) for cause in ("down", "injected")]] > 0.4).all()
+
+
+def test_badput_over_time_by_hand() -> None:
+    found = tables([
+        began(0), joined(0), joined(1), step(0, 0, 1), step(0, 1, 3, 2, injected_s=1), step(1, 2, 3), ended(4),
+    ])  # fmt: skip
+    told = goodput_over_time(found, bins=4)
+    assert told["allocated_s"].values.tolist() == [2, 2, 2, 2]
+    assert told["goodput"].values.tolist() == [0.5, 0.25, 0.75, 0]
+    assert told["badput"].sel(cause="injected").values.tolist() == [0, 0.25, 0.25, 0]
+    assert told["start_s"].values.tolist() == [0, 1, 2, 3]
+    assert (told["goodput"] + told["badput"].sum("cause")).values.tolist() == [1, 1, 1, 1]
 
 
 def test_participation_by_hand() -> None:

@@ -7,6 +7,11 @@ which finds the latter by name.  Columns come from records (`from_records`) or f
 from collections.abc import Callable
 from typing import Any
 
+from workbench.analysis.breakdowns import breakdown
+from workbench.analysis.courses import goodput_over_time
+from workbench.analysis.distributions import staleness_by_learner_and_fragment, staleness_over_time, token_fates
+from workbench.analysis.efficiencies import efficiency, tokens_to
+from workbench.analysis.geometries import geometry
 from workbench.analysis.labelled import (
     behind,
     effective_period,
@@ -28,15 +33,22 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
     function.__name__: function
     for function in (
         behind,
+        breakdown,
         effective_period,
+        efficiency,
+        geometry,
         goodput,
+        goodput_over_time,
         ledger,
         merge_availability,
         merged_share,
         participation,
         rounds,
         staleness,
+        staleness_by_learner_and_fragment,
+        staleness_over_time,
         summary,
+        token_fates,
         token_fates_by_round,
         tokens_by_reason,
         uptime,
@@ -48,17 +60,25 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
 __all__ = [
     "ACCESSORS",
     "behind",
+    "breakdown",
     "effective_period",
+    "efficiency",
+    "geometry",
     "goodput",
+    "goodput_over_time",
     "ledger",
     "merge_availability",
     "merged_share",
     "participation",
     "rounds",
     "staleness",
+    "staleness_by_learner_and_fragment",
+    "staleness_over_time",
     "summary",
+    "token_fates",
     "token_fates_by_round",
     "tokens_by_reason",
+    "tokens_to",
     "uptime",
     "validation_curve",
 ]

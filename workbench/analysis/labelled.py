@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,21 +13,10 @@ from workbench.analysis.arrays import rounds as rounds_arrays
 from workbench.analysis.arrays import staleness as staleness_arrays
 from workbench.analysis.arrays import time_shares, token_fates
 from workbench.analysis.arrays import validation as validation_arrays
-from workbench.analysis.arrays.tables import NS, Array, Tables
+from workbench.analysis.arrays.tables import NS, Array
 from workbench.analysis.from_tape import config_of, sizes_of, tables_of
+from workbench.analysis.labels import Source, attrs, dataset
 from workbench.config import RunConfig
-
-Source = Tables | xr.DataTree
-
-
-def _dataset(dim: str, columns: Mapping[str, Array], attrs: Mapping[str, tuple[str, str]]) -> xr.Dataset:
-    """Dataset along one dim; ``attrs`` holds (units, long_name) of each variable."""
-    data = {name: (dim, values, _attrs(attrs.get(name, ("1", name)))) for name, values in columns.items()}
-    return xr.Dataset(data)
-
-
-def _attrs(pair: tuple[str, str]) -> dict[str, str]:
-    return {"units": pair[0], "long_name": pair[1]}
 
 
 def goodput(source: Source) -> xr.Dataset:
@@ -43,11 +31,11 @@ def goodput(source: Source) -> xr.Dataset:
     shares = time_shares.time_shares(tables_of(source))
     return xr.Dataset(
         {
-            "allocated_s": ("learner", shares.allocated_ns * NS, _attrs(("s", "allocated time"))),
-            "useful_s": ("learner", shares.useful_ns * NS, _attrs(("s", "time in completed steps"))),
-            "badput_s": (("learner", "cause"), shares.badput_ns * NS, _attrs(("s", "allocated time lost, by cause"))),
-            "goodput": ((), shares.goodput, _attrs(("1", "useful over allocated time"))),
-            "badput": ("cause", list(shares.badput.values()), _attrs(("1", "share of allocated time lost, by cause"))),
+            "allocated_s": ("learner", shares.allocated_ns * NS, attrs(("s", "allocated time"))),
+            "useful_s": ("learner", shares.useful_ns * NS, attrs(("s", "time in completed steps"))),
+            "badput_s": (("learner", "cause"), shares.badput_ns * NS, attrs(("s", "allocated time lost, by cause"))),
+            "goodput": ((), shares.goodput, attrs(("1", "useful over allocated time"))),
+            "badput": ("cause", list(shares.badput.values()), attrs(("1", "share of allocated time lost, by cause"))),
         },
         coords={"learner": np.arange(len(shares.useful_ns)), "cause": list(time_shares.CAUSES)},
     )
@@ -55,7 +43,7 @@ def goodput(source: Source) -> xr.Dataset:
 
 def uptime(source: Source) -> xr.DataArray:
     """Share of the time in which some learner makes progress."""
-    return xr.DataArray(time_shares.uptime(tables_of(source)), name="uptime", attrs=_attrs(("1", "system uptime")))
+    return xr.DataArray(time_shares.uptime(tables_of(source)), name="uptime", attrs=attrs(("1", "system uptime")))
 
 
 def merge_availability(source: Source, config: RunConfig | None = None) -> xr.Dataset:
@@ -79,8 +67,8 @@ def merge_availability(source: Source, config: RunConfig | None = None) -> xr.Da
         "bound_s": ("s", "bound B on that time"),
         "excess_s": ("s", "time beyond the bound"),
     }
-    result = _dataset("gap", columns, names)
-    availability = ((), found.merge_availability, _attrs(("1", "1 - time beyond the bound / time of the run")))
+    result = dataset("gap", columns, names)
+    availability = ((), found.merge_availability, attrs(("1", "1 - time beyond the bound / time of the run")))
     return result.assign(merge_availability=availability)
 
 
@@ -98,13 +86,13 @@ def participation(source: Source) -> xr.Dataset:
     both = ("merge", "learner")
     return xr.Dataset(
         {
-            "included": (both, found.included, _attrs(("1", "contribution is in the merge"))),
-            "expected": (both, found.expected, _attrs(("1", "healed, connected and under no fault"))),
-            "participation": ((), found.share, _attrs(("1", "included of the expected"))),
-            "per_learner": ("learner", found.per_learner, _attrs(("1", "included of the expected"))),
-            "alive": ("merge", found.alive.sum(1), _attrs(("1", "learners whose process lives"))),
-            "reachable": ("merge", found.reachable.sum(1), _attrs(("1", "learners that are connected"))),
-            "contributed": ("merge", found.included.sum(1), _attrs(("1", "learners in the merge"))),
+            "included": (both, found.included, attrs(("1", "contribution is in the merge"))),
+            "expected": (both, found.expected, attrs(("1", "healed, connected and under no fault"))),
+            "participation": ((), found.share, attrs(("1", "included of the expected"))),
+            "per_learner": ("learner", found.per_learner, attrs(("1", "included of the expected"))),
+            "alive": ("merge", found.alive.sum(1), attrs(("1", "learners whose process lives"))),
+            "reachable": ("merge", found.reachable.sum(1), attrs(("1", "learners that are connected"))),
+            "contributed": ("merge", found.included.sum(1), attrs(("1", "learners in the merge"))),
         },
         coords={
             "learner": np.arange(found.included.shape[1]),
@@ -124,14 +112,14 @@ def staleness(source: Source) -> xr.Dataset:
     }
     found = staleness_arrays.staleness(tables_of(source))
     keys = ("round", "fragment", "learner", "merge", "fate")
-    return _dataset("contribution", found, names).set_coords(keys)
+    return dataset("contribution", found, names).set_coords(keys)
 
 
 def behind(source: Source, at: Array | None = None) -> xr.Dataset:
     """How far each learner is behind after the given events (all merges by default), in versions."""
     tables = tables_of(source)
     at, found = staleness_arrays.behind(tables, sizes_of(source), at)
-    names = _attrs(("1", "mean over fragments, by size, of version - base"))
+    names = attrs(("1", "mean over fragments, by size, of version - base"))
     return xr.Dataset(
         {"behind": (("event", "learner"), found, names)},
         coords={
@@ -145,7 +133,7 @@ def behind(source: Source, at: Array | None = None) -> xr.Dataset:
 def effective_period(source: Source, period: int | None = None) -> xr.Dataset:
     """Steps between two folds of one fragment; ``unusual`` marks those below 0.5 x or above 1.5 x H."""
     period = config_of(source).period if period is None else period
-    return _dataset("fold", staleness_arrays.effective_period(tables_of(source), period), {})
+    return dataset("fold", staleness_arrays.effective_period(tables_of(source), period), {})
 
 
 def rounds(source: Source) -> xr.Dataset:
@@ -153,13 +141,13 @@ def rounds(source: Source) -> xr.Dataset:
     outcomes = np.array(rounds_arrays.OUTCOMES)
     names = {name: ("s", f"time of the round in {name[:-2]}") for name in rounds_arrays.DURATIONS}
     found = rounds_arrays.rounds(tables_of(source))
-    return _dataset("row", {**found, "outcome": outcomes[found["outcome"]]}, names | {"opened_ns": ("ns", "opened")})
+    return dataset("row", {**found, "outcome": outcomes[found["outcome"]]}, names | {"opened_ns": ("ns", "opened")})
 
 
 def token_fates_by_round(source: Source) -> xr.Dataset:
     """Run totals of the token ledger just after every merge."""
     found = token_fates.token_fates(tables_of(source), sizes_of(source))
-    return _dataset("merge", found, {}).set_coords(["round", "event"])
+    return dataset("merge", found, {}).set_coords(["round", "event"])
 
 
 def tokens_by_reason(source: Source) -> xr.DataArray:
@@ -174,7 +162,7 @@ def tokens_by_reason(source: Source) -> xr.DataArray:
             "fate": ("reason", np.array([fate for fate, *_ in pairs], object)),
         },
         name="tokens",
-        attrs=_attrs(("1", "tokens, weighted by fragment size")),
+        attrs=attrs(("1", "tokens, weighted by fragment size")),
     )
 
 
@@ -192,7 +180,7 @@ def validation_curve(source: Source) -> xr.Dataset:
         "tokens_processed": ("1", "tokens processed before the newest of the merges"),
         "time_s": ("s", "end of the evaluation"),
     }
-    return _dataset("eval", validation_arrays.validation_curve(tables_of(source)), names)
+    return dataset("eval", validation_arrays.validation_curve(tables_of(source)), names)
 
 
 def ledger(source: Source) -> dict[str, Any]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from workbench.analysis.arrays.participation import Participation
 from workbench.analysis.arrays.presence import STOPS, faults
 from workbench.analysis.arrays.spans import covered
-from workbench.analysis.arrays.tables import Array, Tables, learner_count, run_span
-from workbench.analysis.arrays.time_shares import rolled_back_steps
+from workbench.analysis.arrays.tables import NS, Array, Tables, learner_count, run_span
+from workbench.analysis.arrays.time_shares import rolled_back_steps, shares_within
 from workbench.protocol.records import process_of
 
 
@@ -39,6 +41,21 @@ def useful_course(tables: Tables, bins: int) -> Array:
             inside = np.maximum(until - since, 0.0) - covered(stopped, since, until)
             found[learner, at] = float((inside * density).sum())
     return np.round(found / max(float(edges[1] - edges[0]), 1.0), 9)
+
+
+def shares_course(tables: Tables, bins: int) -> tuple[Array, Array]:
+    """Useful time and badput by cause in each bin, all learners together.
+
+    Returns
+    -------
+    useful_s : ndarray (bin,)
+        [s]
+    badput_s : ndarray (bin, cause)
+        By `workbench.analysis.arrays.time_shares.CAUSES` [s]; with ``useful_s`` it adds up to the allocated time.
+    """
+    edges = edges_ns(tables, bins).astype(np.int64).tolist()
+    found = shares_within(tables, list(pairwise(edges)))
+    return np.array([f.useful_ns.sum() for f in found]) * NS, np.stack([f.badput_ns.sum(0) for f in found]) * NS
 
 
 def participation_course(tables: Tables, found: Participation, bins: int) -> tuple[Array, Array, Array]:

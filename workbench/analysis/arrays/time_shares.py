@@ -7,6 +7,7 @@ fits into the gap before the step is taken from there.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
@@ -68,18 +69,30 @@ def rolled_back_steps(tables: Tables) -> Array:
 
 def time_shares(tables: Tables) -> TimeShares:
     """Goodput and badput of every learner."""
+    return shares_within(tables, [(0, FOREVER)])[0]
+
+
+def shares_within(tables: Tables, windows: Sequence[tuple[int, int]]) -> list[TimeShares]:
+    """Goodput and badput of every learner within each of some windows of time [ns]."""
     began, _ = run_span(tables)
     steps, gone_back, injected = tables["steps"], rolled_back_steps(tables), faults(tables)
     adopted = events_of(tables, Kind.STATE_ADOPTED)
-    rows = []
+    rows: list[list[tuple[float, list[float]]]] = [[] for _ in windows]
     for learner, presence in enumerate(presences(tables)):
-        window = _allocated(presence, began)
+        low, high = _allocated(presence, began)
         order = np.flatnonzero(steps["learner"] == learner)
         order = order[np.argsort(steps["start_ns"][order], kind="stable")]
         mine = {name: steps[name][order] for name in ("event", "start_ns", "end_ns", "injected_ns", "waited_ns")}
         adoptions = adopted[tables["events"]["process"][adopted] == process_of(learner)]
         stopped = injected.spans(process_of(learner), STOPS)
-        rows.append(_of_learner(tables, presence, window, mine, gone_back[order], adoptions, stopped))
+        gaps = _gap_causes(tables, presence, mine, adoptions, stopped)
+        for row, (since, until) in zip(rows, windows, strict=True):
+            window = min(max(low, since), high), max(min(high, until), low)
+            row.append(_of_learner(window, mine, gone_back[order], gaps, stopped))
+    return [_shares(row) for row in rows]
+
+
+def _shares(rows: list[tuple[float, list[float]]]) -> TimeShares:
     useful = np.array([row[0] for row in rows], float)
     badput = np.array([row[1] for row in rows], float).reshape(len(rows), len(CAUSES))
     return TimeShares(useful + badput.sum(1), useful, badput)
@@ -92,13 +105,7 @@ def _allocated(presence: Presence, began: int) -> tuple[int, int]:
 
 
 def _of_learner(
-    tables: Tables,
-    presence: Presence,
-    window: tuple[int, int],
-    steps: dict[str, Array],
-    gone_back: Array,
-    adoptions: Array,
-    stopped: Array,
+    window: tuple[int, int], steps: dict[str, Array], gone_back: Array, gaps: dict[str, Array], stopped: Array
 ) -> tuple[float, list[float]]:
     """Useful time and badput of one learner, which add up to the length of the window."""
     ended = np.maximum.accumulate(steps["end_ns"]) if len(steps["end_ns"]) else steps["end_ns"]
@@ -116,8 +123,7 @@ def _of_learner(
     parts = dict.fromkeys(CAUSES, 0.0)
     parts |= {"injected": injected.sum(), "waiting": waited.sum(), "down": frozen.sum(), "lost": net[gone_back].sum()}
     rest = spans.subtract(spans.union([window]), spans.union(np.stack([low, high], 1)))
-    gaps = _gap_causes(tables, presence, steps, adoptions, stopped)
-    gaps["waiting"] = spans.union(np.stack([start - before, start], 1))
+    gaps = gaps | {"waiting": spans.union(np.stack([start - before, start], 1))}
     for cause in ("down", "starting", "recovering", "waiting", "lost"):
         found = spans.intersect(rest, gaps[cause])
         parts[cause] += spans.length(found)

@@ -3,67 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
-from workbench.analysis.arrays.tables import Array, Tables, details_of, events_of, fragment_count, learner_count
+from workbench.analysis.arrays.tables import Array, Tables, details_of, fragment_count, learner_count
 from workbench.protocol.records import Kind, Record
 from workbench.tape.ledger import Ledger
 from workbench.tape.ledger_book import CLOSED_FATES, LOCAL
-from workbench.tape.ledger_moves import MOVES
-from workbench.tape.schema import MERGED
-
-_FIELDS = (
-    "kind",
-    "process",
-    "peer",
-    "fragment",
-    "round",
-    "version",
-    "base_version",
-    "step",
-    "tokens",
-    "value",
-    "reason",
-)
-_LISTS = {"learners": "learner", "steps_captured": "step", "c_tokens": "c_tokens"}
+from workbench.tape.ledger_rows import moving_records
 
 
 def ledger_records(tables: Tables) -> Iterator[Record]:
     """Records that move tokens, in journal order, with the fields that the ledger reads."""
-    events = tables["events"]
-    wanted = events_of(tables, *(Kind(kind) for kind in MOVES))
-    details: dict[int, dict[str, Any]] = {
-        **details_of(tables, Kind.GRACE_ENDED, Kind.STATE_ADOPTED, Kind.SYNCER_STARTED),
-        **_merge_details(tables),
-        **{
-            event: {"reference": reference}
-            for event, reference in zip(
-                tables["folds"]["event"].tolist(), tables["folds"]["reference"].tolist(), strict=True
-            )
-        },
-    }
-    columns = [events[name][wanted].tolist() for name in _FIELDS]
-    nothing: dict[str, Any] = {}
-    for event, kind, process, *rest in zip(wanted.tolist(), *columns, strict=True):
-        peer, fragment, round_, version, base, step, tokens, value, reason = rest
-        yield Record(
-            kind, process, 0, 0, 0, peer=peer, fragment=fragment, round=round_, version=version, base_version=base,
-            step=step, tokens=tokens, value=value, reason=reason, detail=details.get(event, nothing),
-        )  # fmt: skip
-
-
-def _merge_details(tables: Tables) -> dict[int, dict[str, Any]]:
-    contributions, merges = tables["contributions"], tables["merges"]["event"]
-    rows = np.flatnonzero((contributions["fate"] == MERGED) & (contributions["merge"] >= 0))
-    rows = rows[np.lexsort((contributions["learner"][rows], contributions["merge"][rows]))]
-    cuts = np.searchsorted(contributions["merge"][rows], np.arange(len(merges) + 1)).tolist()
-    columns = {key: contributions[name][rows].tolist() for key, name in _LISTS.items()}
-    return {
-        event: {key: values[start:stop] for key, values in columns.items()}
-        for event, start, stop in zip(merges.tolist(), cuts[:-1], cuts[1:], strict=True)
-    }
+    details = details_of(tables, Kind.GRACE_ENDED, Kind.STATE_ADOPTED, Kind.SYNCER_STARTED)
+    events, merges = tables["events"], tables["merges"]["event"]
+    moving = moving_records(events.__getitem__, details, tables["contributions"], merges, tables["folds"])
+    return (record for _, record in moving)
 
 
 def ledger_of(tables: Tables, sizes: Sequence[int] | None = None) -> Ledger:

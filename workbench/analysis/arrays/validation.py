@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -33,6 +34,32 @@ def validation_curve(tables: Tables) -> dict[str, Array]:
     return {**columns, "tokens_processed": processed[newest], "time_s": since_began(tables, evals["time_ns"])}
 
 
+def first_reach(loss: Array, spent: Array, target: float) -> float:
+    """What was spent when a loss was reached for the first time, on straight lines between evaluations.
+
+    Behind an evaluation that gave no finite loss there is no line: what was spent at the next one counts.
+
+    Returns
+    -------
+    float
+        NaN if it was not reached.
+
+    Examples
+    --------
+    >>> first_reach(np.array([4.0, 2.0]), np.array([0, 100]), 3.0)
+    50.0
+    """
+    at = np.flatnonzero(np.asarray(loss, float) <= target)
+    if not len(at):
+        return math.nan
+    last = int(at[0])
+    first = max(last - 1, 0)
+    if first == last or not math.isfinite(loss[first]):
+        return float(spent[last])
+    part = (loss[first] - target) / (loss[first] - loss[last])
+    return float(spent[first] + part * (spent[last] - spent[first]))
+
+
 REACHED = ("merges", "tokens", "tokens_processed", "time_s")
 
 
@@ -57,17 +84,11 @@ def reached(curve: Mapping[str, Array], losses: Sequence[float]) -> list[dict[st
     >>> [row["tokens"] for row in reached(curve, [5.0, 3.0, 1.0])]
     [0.0, 50.0, None]
     """
-    loss = np.asarray(curve["loss"], float)
-    rows: list[dict[str, float | None]] = []
-    for target in losses:
-        at = np.flatnonzero(loss <= target)
-        row: dict[str, float | None] = {"loss": float(target), **dict.fromkeys(REACHED)}
-        if len(at):
-            last = int(at[0])
-            first = max(last - 1, 0)
-            part = (loss[first] - target) / (loss[first] - loss[last]) if first < last else 0.0
-            row |= {
-                name: float(curve[name][first] + part * (curve[name][last] - curve[name][first])) for name in REACHED
-            }
-        rows.append(row)
-    return rows
+    return [
+        {"loss": float(target), **{name: _or_none(first_reach(curve["loss"], curve[name], target)) for name in REACHED}}
+        for target in losses
+    ]
+
+
+def _or_none(value: float) -> float | None:
+    return None if math.isnan(value) else value
