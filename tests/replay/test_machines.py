@@ -8,9 +8,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.replay.runs import FAULTS, Live, config_of, live, tape_of
+from tests.replay.runs import FAULTS, SECOND, Live, config_of, live, tape_of
 from tests.replay.tapes import with_attribute
+from workbench.algorithms.schedule import offsets
+from workbench.protocol import restart
+from workbench.protocol.actions import Append
+from workbench.protocol.events import Woken
 from workbench.protocol.records import SYNCER, Kind, Record
+from workbench.protocol.settings import fixed_settings_of, settings_book_of
+from workbench.protocol.syncer import SyncerMachine
 from workbench.replay.machines import Rerun, rerun_machines
 from workbench.tape import Input, TapeError
 
@@ -72,6 +78,40 @@ def test_inputs_that_end_early_are_noticed(run: Live) -> None:
     report = rerun(run, inputs=run.inputs[:-20])
     assert not report.equal
     assert "the machine makes no further record" in report.first_difference
+
+
+def killed_in_mid_input(run: Live) -> tuple[list[Record], list[Input], int]:
+    """The same run, its syncer killed between two writes of one input, and started again; records of its first life."""
+    at = next(i for i, (inputs, records) in enumerate(run.log) if i > len(run.log) // 3 and records and not inputs)
+    records = [record for _, written in run.log[:at] for record in written]
+    inputs = [item for written, _ in run.log[:at] for item in written]
+    fixed = fixed_settings_of(run.config, offsets(run.config.fragments, run.config.period))
+    found = restart.restore(fixed, settings_book_of(run.config), records)
+    machine = SyncerMachine(found.state)
+    now, first = records[-1].time_ns + SECOND, len(records)
+    done = machine.start(now, "restart", found.uncommitted)
+    for _ in range(3):
+        now += SECOND
+        inputs.append(Input(SYNCER, machine.state.incarnation, now, msgspec.msgpack.encode(Woken())))
+        done = [*done, *machine.handle(now, Woken())]
+    appended = [record for action in done if isinstance(action, Append) for record in action.records]
+    return [*records, *msgspec.convert(msgspec.to_builtins(appended), list[Record])], inputs, first
+
+
+def test_a_life_that_ended_between_two_writes_of_one_input_is_whole(run: Live) -> None:
+    run = run._replace(log=[(i, r) for i, r in run.log if not any(x.kind == Kind.SYNCER_STARTED for x in r[1:])])
+    starts = [i for i, (_, records) in enumerate(run.log) if any(r.kind == Kind.SYNCER_STARTED for r in records)]
+    run = run._replace(log=run.log[: starts[1]])
+    records, inputs, first = killed_in_mid_input(run)
+    report = rerun(run, records, inputs, closed=False)
+    assert report.equal, report.first_difference
+    assert report.lives == 2 and report.compared == len(records)
+    last = max(i for i, item in enumerate(inputs) if item.incarnation == 1)
+    more = [*inputs[: last + 1], inputs[last], *inputs[last + 1 :]]
+    report = rerun(run, records, more, closed=False)
+    assert not report.equal and "which the tape lacks" in report.first_difference
+    shorter = records[: first - 1] + records[first:]
+    assert not rerun(run, shorter, inputs, closed=False).equal, "a restart from other records is another one"
 
 
 def test_inputs_of_another_version_are_refused(run: Live) -> None:
