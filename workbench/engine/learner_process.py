@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from workbench.algorithms.codecs import CODECS
+from workbench.algorithms.folds import FOLDS
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig
 from workbench.datasets import Text, open_text
@@ -56,7 +61,19 @@ def compiled_arithmetic(config: RunConfig, learner: int, text: Text | None = Non
     program = TrainingProgram(config, open_text(config.data) if text is None else text)
     with compiling(cache_folder(), (config.model, config.inner)):
         program.warm_up()
+    _rehearse(LearnerArithmetic(config, learner, program, program.fragmentation), program.fragmentation.sizes)
     return LearnerArithmetic(config, learner, program, program.fragmentation)
+
+
+def _rehearse(arithmetic: LearnerArithmetic, sizes: Sequence[int]) -> None:
+    """Fold and capture once by every rule: fetching their kernels later would hold up heartbeats."""
+    weights = [np.zeros(size, np.float32) for size in sizes]
+    arithmetic.load(weights)
+    for rule in FOLDS:
+        arithmetic.fold(0, weights[0], 0, rule, 0.5, None)
+    arithmetic.publish()
+    for codec in CODECS:
+        arithmetic.capture(0, 0, codec)
 
 
 class LearnerProcess:

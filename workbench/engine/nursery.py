@@ -20,6 +20,7 @@ import numpy as np
 
 from workbench.algorithms import orders
 from workbench.algorithms.aggregators import AGGREGATORS
+from workbench.algorithms.codecs import CODECS
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragments import Fragmentation, TensorSpec
 from workbench.algorithms.merging import MergeSettings
@@ -76,6 +77,10 @@ def warm_up() -> None:
     for rule in AGGREGATORS:
         arithmetic = SyncerArithmetic(Fragmentation(tensors, (0, 0), 1), [np.zeros(24, np.float32)])
         sent = [np.full(24, value, np.float32) for value in (1.0, 2.0)]
+        for codec in CODECS.values():  # as from the wire: nobody may write there
+            payload = codec.encode(sent[0], np.zeros(24, np.float32))
+            payload.flags.writeable = False
+            codec.decode(payload, np.zeros(24, np.float32))
         looks = [orders.look(arithmetic, 0, values, "f32", 0, digest(values)) for values in sent]
         arrived = [found.arrived for found in looks if found.arrived is not None]
         settings = MergeSettings(merge=rule)
