@@ -67,7 +67,8 @@ class Ending:
         """The syncer has ended the run: learners leave, the last evaluation comes, then the journal is closed."""
         self.finished = reason
         for learner in self.fleet.learners:
-            if learner.state == "starting" or learner.stops:
+            cut = self.fleet.striker.lasting.acting.is_cut(learner.learner)
+            if learner.state == "starting" or learner.stops or cut:
                 self.fleet.nursery.signal(learner, signal.SIGKILL)  # it has not joined, or cannot hear that it is over
         self.fleet.timers.after(LEARNERS_LIMIT_S, self._end_learners)
         self.fleet.timers.after(self._limit_s(), self._give_up)

@@ -66,8 +66,9 @@ class Requests:
         target = self.fleet.learners[fault.learner] if fault.learner >= 0 else self.fleet.syncer
         if fault.kind == "late":
             raise Refused("late is for scenarios: a learner that has started cannot start late any more")
+        out_of_reach = self.fleet.launcher.why_not(target) if fault.learner >= 0 else ""
         if not self.fleet.striker.strike(fault):
-            raise Refused(f"{target.label} is {target.state}: there is no process for a {fault.kind}")
+            raise Refused(out_of_reach or f"{target.label} is {target.state}: there is no process for a {fault.kind}")
         return {"done": fault.kind, "target": target.label, "fault": self.fleet.striker.struck}
 
     def _heal(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:

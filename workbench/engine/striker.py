@@ -49,10 +49,8 @@ class Striker:
         """Start all learners but those that are to come late."""
         for learner in self.fleet.learners:
             late = self.late.get(learner.learner)
-            if late is None:
+            if late is None or not self.strike(late):
                 self.fleet.start(learner)
-            else:
-                self.strike(late)
 
     def begin(self) -> None:
         """Rounds have begun: faults count from now."""
@@ -75,7 +73,8 @@ class Striker:
         self.struck += 1
         acting = Acting(self.struck, replace(fault, seed=seeded(fault, self.struck, fleet.config.seed)))
         target = fleet.syncer if fault.learner < 0 else fleet.learners[fault.learner]
-        effect = not fleet.ending.finished and self._act(target, acting)
+        out_of_reach = fault.learner >= 0 and fleet.launcher.why_not(target)
+        effect = not (fleet.ending.finished or out_of_reach) and self._act(target, acting)
         fleet.reports.supervisor(Kind.FAULT_INJECTED, **injected(fault, acting.number, fleet.now(), effect))
         if fault.every_ns and fault.times != 1 and not fleet.ending.finished:
             later = replace(fault, times=max(0, fault.times - 1))
