@@ -14,10 +14,10 @@ import tempfile
 import time
 from multiprocessing.connection import Connection
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 
 from tests.benchmarks.rows import Row, print_rows
-from tests.benchmarks.windows import Window, spread_of, tokens_per_s, watched
+from tests.benchmarks.windows import Window, spread_of, steps_s, watched
 from workbench.config import preset
 from workbench.engine import control
 from workbench.engine.launch import Run, launch
@@ -47,7 +47,7 @@ def run(pairs: int = PAIRS, window_s: float = WINDOW_S) -> list[Row]:
         records = read_journal(folder / "journal").records
 
     def rate(window: Window) -> float:
-        return sum(tokens_per_s(records, window, m) for m in range(LEARNERS))
+        return sum(1 / mean(steps_s(records, window, m)) for m in range(LEARNERS))
 
     ratio = spread_of([rate(on) / rate(off) for on, off in zip(measured.on, measured.off, strict=True)])
     return [

@@ -7,6 +7,8 @@ import signal
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from itertools import pairwise
+from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -49,17 +51,34 @@ def stopped(pids: Sequence[int]) -> Iterator[None]:
                 os.kill(pid, signal.SIGCONT)
 
 
-def tokens_per_s(records: Sequence[Record], window: Window, learner: int) -> float:
-    """Rate of a learner between the first and the last step that it ended in a window."""
+def steps_s(records: Sequence[Record], window: Window, learner: int) -> list[float]:
+    """Times from the end of one step of a learner to that of the next in a window [s]."""
     ended = [
-        record
+        record.detail["end_ns"] / 1e9
         for record in records
         if record.kind == Kind.STEP_ENDED
         and record.process == FIRST_LEARNER + learner
         and window.begin_s <= record.detail["end_ns"] / 1e9 <= window.end_s
     ]
-    spent_ns = ended[-1].detail["end_ns"] - ended[0].detail["end_ns"]
-    return sum(record.tokens for record in ended[1:]) / spent_ns * 1e9
+    assert len(ended) > 2, f"L{learner} made {len(ended)} steps in {window}: the machine is too busy for a figure"
+    return [end - begin for begin, end in pairwise(ended)]
+
+
+def stepping_s(pid: int, network: bool) -> float:
+    """Processor time of the threads of a process that step: the device's, and the one that drives it [s].
+
+    Parameters
+    ----------
+    pid : int
+    network : bool
+        Whether the main thread serves the network, as in a learner, instead of driving the device.
+    """
+    spent_ns = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        if (network and task.name == str(pid)) or (task / "comm").read_text().startswith("ZMQ"):
+            continue
+        spent_ns += int((task / "schedstat").read_text().split()[0])
+    return spent_ns / 1e9
 
 
 def spread_of(ratios: Sequence[float]) -> Spread:

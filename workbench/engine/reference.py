@@ -35,11 +35,13 @@ class Measured(NamedTuple):
         Of one step.
     peak_bytes : int
         Most memory that the process ever had resident.
+    pid : int
     """
 
     ends_ns: list[int]
     tokens: int
     peak_bytes: int
+    pid: int
 
     @property
     def steps_s(self) -> list[float]:
@@ -96,7 +98,7 @@ class Reference:
         for one in self._all:
             _link(one).send({"seconds": seconds})
         answers = [self._answer(one, seconds + GRACE_S) for one in self._all]
-        return [Measured(answer["ends_ns"], answer["tokens"], answer["peak_bytes"]) for answer in answers]
+        return [Measured(a["ends_ns"], a["tokens"], a["peak_bytes"], a["pid"]) for a in answers]
 
     def _answer(self, one: Managed, limit_s: float) -> dict:
         began = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
             n += 1
             tokens = arithmetic.step(n, n).tokens
             ends.append(time.monotonic_ns())
-        link.send({"ends_ns": ends, "tokens": tokens, "peak_bytes": peak_bytes()})
+        link.send({"ends_ns": ends, "tokens": tokens, "peak_bytes": peak_bytes(), "pid": os.getpid()})
     return 0
 
 
