@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workbench.analysis.comparing.comparison import compare
     from workbench.analysis.efficiencies import efficiency_ratio
     from workbench.analysis.recomputed_geometry import geometry
     from workbench.config import ConfigError, RunConfig, preset, presets
@@ -32,6 +33,7 @@ __all__ = [
     "TapeError",
     "__version__",
     "attach",
+    "compare",
     "efficiency_ratio",
     "geometry",
     "launch",
@@ -48,6 +50,7 @@ _HOMES = {
     "RunEnded": "workbench.engine.launch",
     "TapeError": "workbench.tape",
     "attach": "workbench.engine.launch",
+    "compare": "workbench.analysis.comparing.comparison",
     "efficiency_ratio": "workbench.analysis.efficiencies",
     "geometry": "workbench.analysis.recomputed_geometry",
     "launch": "workbench.engine.launch",

@@ -17,12 +17,13 @@ MANIFEST = {f"t{p}": {"shape": [p + 1, 2], "dtype": "float32", "kind": "matrix",
 
 
 def taped(folder: Path, made: Sequence[Record], config: RunConfig = CONFIG, **header: Any) -> xr.DataTree:
-    """Lay records onto a tape."""
+    """Lay records onto a tape, which is not marked closed."""
     folder.mkdir()
     (folder / "config.toml").write_text(to_toml(config), encoding="utf-8")
     facts = {"run_id": "r", "config": to_toml(config), "manifest": MANIFEST, "clock": "virtual", **header}
     with JournalWriter(folder / "journal", facts) as journal:
         journal.append(list(made))
-    with Recorder(folder):
-        pass
+    recorder = Recorder(folder)
+    recorder.drain()
+    recorder.release()
     return open_tape(folder)

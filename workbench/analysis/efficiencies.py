@@ -152,7 +152,7 @@ def efficiency_ratio(
     if any(map(math.isnan, (*a, *b))) or min(*a, *b) <= 0:
         return EfficiencyRatio(math.nan, math.nan, math.nan, loss, of, "none", level, a, b)
     found = log_ratio(a, b, paired=paired, level=level)
-    return EfficiencyRatio(found.ratio, found.low, found.high, loss, of, found.method, level, a, b)
+    return EfficiencyRatio(found.middle, found.low, found.high, loss, of, found.method, level, a, b)
 
 
 def opened(runs: RunLike | Sequence[RunLike]) -> list[xr.DataTree]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
+from workbench.cli.numbers import numbers_in
 from workbench.config import ConfigError
 
 if TYPE_CHECKING:
@@ -85,10 +86,7 @@ def checked(arguments: argparse.Namespace) -> list[float]:
         return []
     if arguments.table != "validation":
         raise ConfigError("--reach goes with validation; type workbench inspect RUN validation --reach 2.0,1.8")
-    try:
-        return [float(text) for text in arguments.reach.split(",") if text.strip()]
-    except ValueError as error:
-        raise ConfigError(f"--reach {arguments.reach} holds no numbers; type --reach 2.0,1.8") from error
+    return numbers_in(arguments.reach, "--reach 2.0,1.8")
 
 
 def is_balanced(table: str | None, report: dict[str, Any]) -> bool:

@@ -11,56 +11,71 @@ import numpy as np
 from workbench.analysis.arrays.tables import Array
 
 
-class Ratio(NamedTuple):
-    """A ratio of two geometric means, with its interval.
+class Interval(NamedTuple):
+    """A difference of means, or a ratio of geometric means, with its interval.
 
     Attributes
     ----------
-    ratio, low, high : float
+    middle, low, high : float
         NaN where they cannot be told (no run, or for the interval fewer than two on either side).
     method : str
-        ``paired t``, ``Welch t`` or ``none``, each on logarithms.
+        ``paired t``, ``Welch t`` or ``none``.
     """
 
-    ratio: float
+    middle: float
     low: float
     high: float
     method: str
 
 
-def log_ratio(a: Sequence[float] | Array, b: Sequence[float] | Array, *, paired: bool, level: float = 0.95) -> Ratio:
-    """Ratio a / b of positive numbers over seeds with a t-interval on its logarithm.
+def mean_difference(
+    a: Sequence[float] | Array, b: Sequence[float] | Array, *, paired: bool, level: float = 0.95
+) -> Interval:
+    """Difference mean(a) - mean(b) over seeds, with a t-interval.
 
-    The logarithm makes the interval of b / a the reciprocal one.  Paired (the same seeds on both sides, in the same
-    order): d_i = ln a_i - ln b_i, mean(d) ± t_{n-1} s_d / sqrt(n).  Else Welch (1947): the difference of the means
-    ± t_v sqrt(s_a²/n_a + s_b²/n_b) with Welch-Satterthwaite degrees of freedom v.
+    Paired (the same seeds on both sides, in the same order): d_i = a_i - b_i, mean(d) ± t_{n-1} s_d / sqrt(n).  Else
+    Welch (1947): ± t_v sqrt(s_a²/n_a + s_b²/n_b) with Welch-Satterthwaite degrees of freedom v.
 
     Parameters
     ----------
     a, b : sequence of float
-        Greater than 0.
     paired : bool
     level : float
         Coverage of the interval.
 
     Examples
     --------
-    >>> found = log_ratio([1.0, 2.0], [2.0, 4.0], paired=True)
-    >>> round(found.ratio, 3), round(found.low, 3), round(found.high, 3)
-    (0.5, 0.5, 0.5)
+    >>> mean_difference([1.0, 2.0], [2.0, 3.0], paired=True)
+    Interval(middle=-1.0, low=-1.0, high=-1.0, method='paired t')
     """
-    one, other = np.log(np.asarray(a, float)), np.log(np.asarray(b, float))
+    one, other = np.asarray(a, float), np.asarray(b, float)
     if not len(one) or not len(other):
-        return Ratio(math.nan, math.nan, math.nan, "none")
+        return Interval(math.nan, math.nan, math.nan, "none")
     middle = float(one.mean() - other.mean())
     if paired and len(one) == len(other) >= 2:
         spread, degrees, method = _error(one - other), float(len(one) - 1), "paired t"
     elif len(one) >= 2 and len(other) >= 2:
         (spread, degrees), method = _welch(_error(one), len(one), _error(other), len(other)), "Welch t"
     else:
-        return Ratio(math.exp(middle), math.nan, math.nan, "none")
+        return Interval(middle, math.nan, math.nan, "none")
     half = t_quantile(degrees, level) * spread if spread else 0.0
-    return Ratio(math.exp(middle), math.exp(middle - half), math.exp(middle + half), method)
+    return Interval(middle, middle - half, middle + half, method)
+
+
+def log_ratio(a: Sequence[float] | Array, b: Sequence[float] | Array, *, paired: bool, level: float = 0.95) -> Interval:
+    """Ratio of the geometric means of positive numbers over seeds: `mean_difference` of their logarithms.
+
+    The logarithm makes the interval of b / a the reciprocal one.
+
+    Examples
+    --------
+    >>> found = log_ratio([1.0, 2.0], [2.0, 4.0], paired=True)
+    >>> round(found.middle, 3), round(found.low, 3), round(found.high, 3)
+    (0.5, 0.5, 0.5)
+    """
+    found = mean_difference(np.log(np.asarray(a, float)), np.log(np.asarray(b, float)), paired=paired, level=level)
+    middle, low, high = (math.exp(value) for value in found[:3])
+    return Interval(middle, low, high, found.method)
 
 
 def mean_interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.analysis.runs import CONFIG, began, ended, evaluated, joined, merged, step
+from tests.analysis.tapes import taped
+from workbench.analysis.arrays.intervals import t_quantile
+from workbench.analysis.comparing.curves import common_points
+from workbench.analysis.comparing.settings import differing, groups_of, settings_of
+from workbench.config import RunConfig
+from workbench.protocol.records import Record
+
+
+def records(last: float, digest: int = 0) -> list[Record]:
+    """Two merges and three evaluations."""
+    one, two = merged(0, 1.5, 1, (0,)), merged(6, 2.5, 2, (0,))
+    fields = {name: getattr(two, name) for name in Record.__struct_fields__}
+    two = Record(**{**fields, "digest": digest})
+    return [
+        joined(0), began(), evaluated(0.1, 0, 6.0, 1), step(0, 0, 1), one, evaluated(1.8, 1, 4.0, 2), step(0, 1, 2, 2),
+        two, evaluated(3.0, 2, last, 3), ended(4.0),
+    ]  # fmt: skip
+
+
+def run(folder: Path, last: float, config: RunConfig = CONFIG, digest: int = 0, **header: object) -> Path:
+    taped(folder, records(last, digest), config, **{"run_id": folder.name, **header})
+    return folder
+
+
+def test_two_runs_side_by_side(tmp_path: Path) -> None:
+    a = run(tmp_path / "a", 2.0)
+    b = run(tmp_path / "b", 3.0, CONFIG.set(quorum=2, merge="mean"), digest=5)
+    found = wb.compare(a, b, axis="merges", reach=[3.0, 1.0])
+    assert found.settings == {"quorum": [1, 2], "merge": ["rda", "mean"]}
+    assert found.first_divergence is not None and found.first_divergence.merge == 1
+    assert found.differences["val_loss_last"] == [0.0, 1.0] and found.figures[1]["val_loss_last"] == 3.0
+    assert found.curves["merges"].values.tolist() == [0, 1, 2]
+    assert found.curves["difference"].values.tolist() == [[0, 0, 0], [0, 0, 1]]
+    assert found.reached[0]["merges"] == [1.5, 2.0] and found.reached[1]["time_s"] == [None, None]
+    assert found.to_json()["first_divergence"]["runs"] == [0, 1] and found.labels == [str(a), str(b)]
+    assert "2 settings differ; event" in repr(found)
+
+
+def test_the_same_run_twice_has_no_divergence(tmp_path: Path) -> None:
+    a = run(tmp_path / "a", 2.0)
+    found = wb.compare(a, wb.open_tape(a))
+    assert found.to_json()["first_divergence"] is None and found.settings == {} and found.copies == [1]
+    assert "no divergence" in repr(found)
+
+
+def test_runs_that_differ_in_their_seed_get_intervals_in_pairs(tmp_path: Path) -> None:
+    losses = {"a": (2.0, 2.2), "b": (2.5, 2.9)}
+    paths = [
+        run(
+            tmp_path / f"{side}{seed}",
+            last,
+            CONFIG.set(seed=seed, quorum=1 + (side == "b")),
+            digest=7 * seed + ord(side),
+        )
+        for side in losses
+        for seed, last in enumerate(losses[side])
+    ]
+    found = wb.compare(*paths)
+    one, other = found.groups
+    assert (one["runs"], other["runs"], one["n"]) == ([0, 1], [2, 3], 2) and found.copies == []
+    loss = one["figures"]["val_loss_last"]
+    half = t_quantile(1, 0.95) * np.std(losses["a"], ddof=1) / np.sqrt(2)
+    assert loss["mean"] == pytest.approx(2.1) and loss["high"] - loss["mean"] == pytest.approx(half)
+    difference = other["figures"]["val_loss_last"]["difference"]
+    d = np.subtract(losses["b"], losses["a"])
+    assert other["method"] == "paired t" and difference["mean"] == pytest.approx(d.mean())
+    assert difference["mean"] - difference["low"] == pytest.approx(t_quantile(1, 0.95) * d.std(ddof=1) / np.sqrt(2))
+    assert found.settings.keys() == {"seed", "quorum"} and loss["low"] < 2.1
+
+
+def test_a_counterfactual_names_its_parent_and_brings_its_children(tmp_path: Path) -> None:
+    a = run(tmp_path / "a", 2.0)
+    lineage = {"run_id": "a", "event": 6, "class": "schedule", "changes": {"quorum": 2}, "without": []}
+    children = [
+        run(tmp_path / f"c{s}", 2.5 + s, CONFIG.set(quorum=2), digest=s + 1, parent={**lineage, "seed": s})
+        for s in (0, 1)
+    ]
+    found = wb.compare(a, SimpleNamespace(runs=children))
+    assert [r["parent"] for r in found.runs] == [None, str(a), str(a)] and found.runs[1]["branch_event"] == 6
+    assert [d and d.basis for d in found.divergences] == [None, "programs", "programs"]
+    assert found.groups[1]["runs"] == [1, 2] and found.groups[1]["n"] == 2
+    assert found.settings["what-if seed"] == [None, 0, 1] and found.settings["what-if changes"][1] == {"quorum": 2}
+
+
+def test_only_keys_that_differ_are_settings(tmp_path: Path) -> None:
+    assert differing([{"a": 1, "b": 2}, {"a": 1, "c": 2}]) == {"b": [2, None], "c": [None, 2]}
+    assert groups_of([{"a": 1, "seed": 1}, {"a": 2}, {"a": 1, "seed": 2, "preset": "x"}]) == [[0, 2], [1]]
+    tape = taped(tmp_path / "a", [], clock="imported")
+    tape.attrs["config"] = ""
+    assert settings_of(tape) == {"clock": "imported"}
+
+
+def test_points_between_the_ends_of_all_runs() -> None:
+    assert common_points([np.array([0, 10, 20]), np.array([5, 12, 30])]).tolist() == [5, 10, 12, 20]
+    assert common_points([np.array([0, 1]), np.array([2, 3])]).tolist() == []
+    assert common_points([np.array([0, 1]), np.empty(0)]).tolist() == []

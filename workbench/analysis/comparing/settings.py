@@ -1,0 +1,64 @@
+"""Which settings of several runs differ, and which runs differ in their seed only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+
+from workbench.analysis.from_tape import config_of
+from workbench.config.load import flatten
+
+SEEDS = ("seed", "what-if seed")
+"""Keys that runs of one group may differ in."""
+NAMES_ONLY = ("preset",)
+"""Keys that change nothing by themselves."""
+_LINEAGE = ("changes", "without", "from_round")
+
+
+def settings_of(tape: xr.DataTree) -> dict[str, Any]:
+    """Everything that was asked of a run, by key; nothing for a tape without a configuration.
+
+    Beside the configuration: ``clock``, the faults planned (``faults.chaos``, ``faults.scenario``), what was changed
+    while it ran (``live``), and of a counterfactual its changes and its own seed.
+    """
+    if not tape.attrs.get("config"):
+        return {"clock": str(tape.attrs.get("clock", ""))}
+    faults = tape.attrs.get("faults") or {}
+    parent = tape.attrs.get("parent")
+    lineage = parent if isinstance(parent, dict) else {}
+    return {
+        **flatten(config_of(tape)),
+        "clock": str(tape.attrs.get("clock", "")),
+        **{f"faults.{name}": str(faults.get(name, "")) for name in ("chaos", "scenario")},
+        "live": _live(tape),
+        **{f"what-if {name}": lineage[name] for name in _LINEAGE if lineage.get(name)},
+        **({"what-if seed": lineage["seed"]} if "seed" in lineage else {}),
+    }
+
+
+def _live(tape: xr.DataTree) -> list[str]:
+    """Changes made while the run went on, in order, with the round from which each acted."""
+    rows = tape["settings"].dataset
+    columns = (rows[name].values.tolist() for name in ("key", "value", "first_round"))
+    return [
+        f"{key} = {value}" + (f" from round {at}" if at >= 0 else "") for key, value, at in zip(*columns, strict=True)
+    ]
+
+
+def differing(settings: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Keys whose values are not the same in all runs, with the value of each run (None where a run has none)."""
+    keys = dict.fromkeys(key for run in settings for key in run)
+    rows = {key: [run.get(key) for run in settings] for key in keys}
+    return {key: values for key, values in rows.items() if any(value != values[0] for value in values)}
+
+
+def groups_of(settings: Sequence[dict[str, Any]]) -> list[list[int]]:
+    """Runs by number that share all settings but their seeds, in order of their first."""
+    found: dict[str, list[int]] = {}
+    for number, run in enumerate(settings):
+        kept = {key: value for key, value in run.items() if key not in (*SEEDS, *NAMES_ONLY)}
+        found.setdefault(json.dumps(kept, sort_keys=True, default=str), []).append(number)
+    return list(found.values())

@@ -1,0 +1,161 @@
+"""Several runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from workbench.cli import output, words
+
+if TYPE_CHECKING:
+    from workbench.analysis.comparing.comparison import Comparison
+
+POINTS_MAX = 12
+VALUE_MAX = 28
+"""Points of the axis, and characters of a setting, that are shown."""
+AXIS = {
+    "tokens_processed": "tokens processed",
+    "tokens_merged": "tokens merged",
+    "time_s": "time [s]",
+    "merges": "merges",
+    "rounds": "rounds",
+}
+
+
+def show(found: Comparison, width: int) -> Iterator[Any]:
+    """Yield the comparison."""
+    letters = [chr(ord("A") + number) for number in range(len(found.labels))]
+    yield from runs(found, letters)
+    yield ""
+    yield from settings(found, letters)
+    yield ""
+    yield from divergences(found, letters)
+    yield ""
+    yield figures(found, letters)
+    for row in found.reached:
+        yield ""
+        yield reached(row, letters)
+    yield from groups(found, letters)
+    yield ""
+    yield from losses(found, letters)
+
+
+def runs(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
+    """Yield a line for each run, with where it descends from."""
+    for letter, run in zip(letters, found.runs, strict=True):
+        line = Text.assemble((f"{letter}  {run['label']}", "bold"))
+        if run["parent"]:
+            names = dict(zip(found.labels, letters, strict=True))
+            at = f" from event {run['branch_event']}" if run["branch_event"] is not None else ""
+            line.append(f"  what-if ({run['class']}) of {names.get(run['parent'], run['parent'])}{at}", style="dim")
+        yield line
+
+
+def settings(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
+    """Yield the settings that differ."""
+    if not found.settings:
+        yield "no setting differs"
+        return
+    rows = [(key, *(_setting(value) for value in values)) for key, values in found.settings.items()]
+    yield output.aligned("settings that differ", ("", *letters), rows)
+
+
+def _setting(value: Any) -> str:
+    text = "–" if value is None else (", ".join(map(str, value)) or "none") if isinstance(value, list) else str(value)
+    text = " ".join(text.split()) or "none"
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
+
+
+def divergences(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
+    """Yield where each run parts from the first."""
+    for letter, divergence in zip(letters[1:], found.divergences[1:], strict=True):
+        if divergence is None:
+            yield f"{letter} is A: nothing that programs read, and no merge, differs"
+        else:
+            basis = "event by event" if divergence.basis == "programs" else "merge by merge"
+            yield Text(f"first divergence of {letter} from A ({basis}): {divergence.text()}")
+
+
+def figures(found: Comparison, letters: Sequence[str]) -> Any:
+    """Return the figures at the end, with the difference of each run to the first."""
+    rows = []
+    for name, less in found.differences.items():
+        values = [output.number(run[name]) for run in found.figures]
+        cells = [
+            f"{value}{_difference(d)}" if at else value for at, (value, d) in enumerate(zip(values, less, strict=True))
+        ]
+        rows.append((name, *cells))
+    return output.aligned("at the end (difference to A)", ("", *(f">{letter}" for letter in letters)), rows)
+
+
+def _difference(value: float | None) -> str:
+    if value is None:
+        return ""
+    return " (=)" if value == 0 else f" ({'+' if value > 0 else '-'}{output.number(abs(value))})"
+
+
+def reached(row: dict[str, Any], letters: Sequence[str]) -> Any:
+    """Return what it took to reach a loss."""
+    lines = [
+        (AXIS[name], *("not reached" if value is None else output.number(value) for value in values))
+        for name, values in row.items()
+        if name in AXIS
+    ]
+    return output.aligned(f"to reach {row['loss']:g} nats", ("", *(f">{letter}" for letter in letters)), lines)
+
+
+def groups(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
+    """Yield intervals over runs that differ in their seed only, if there are several of any kind."""
+    if not any(row["n"] > 1 for row in found.groups):
+        return
+    names = ["".join(letters[i] for i in row["runs"]) for row in found.groups]
+    heads = [f">{name} (n = {row['n']})" for name, row in zip(names, found.groups, strict=True)]
+    rows = [
+        (name, *(_cell(row["figures"][name], row is found.groups[0]) for row in found.groups))
+        for name in found.differences
+    ]
+    percent = f"{found.groups[0]['level']:.0%}"
+    yield ""
+    yield output.aligned(f"mean over seeds, {percent} t-interval [difference to {names[0]}]", ("", *heads), rows)
+    methods = {row["method"] for row in found.groups} - {"none"}
+    if methods:
+        yield Text(f"differences: {' and '.join(sorted(methods))}", style="dim")
+    if found.copies:
+        copies = ", ".join(letters[i] for i in found.copies)
+        yield Text(f"bit for bit another run, counted once: {copies}", style="dim")
+
+
+def _cell(told: dict[str, Any], first: bool) -> str:
+    if told["mean"] is None:
+        return "none"
+    text = _interval(told)
+    return text if first or told["difference"] is None else f"{text} [{_interval(told['difference'])}]"
+
+
+def _interval(three: dict[str, Any]) -> str:
+    middle = output.number(three["mean"])
+    return middle if three["low"] is None else f"{middle} ± {output.number(three['high'] - three['mean'])}"
+
+
+def losses(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
+    """Yield the losses at common points of the axis."""
+    points = found.curves[found.axis].values
+    if not len(points):
+        yield f"no common part of the axis {AXIS[found.axis]}: a run has no evaluation, or they do not overlap"
+        return
+    every = len(points)
+    at = range(every) if every <= POINTS_MAX else [round(i * (every - 1) / (POINTS_MAX - 1)) for i in range(POINTS_MAX)]
+    loss, less = found.curves["loss"].values, found.curves["difference"].values
+    rows = [
+        (
+            words.count(int(points[i])) if found.axis != "time_s" else f"{points[i]:.2f}",
+            *(f"{loss[run, i]:.4f}" + (f" ({less[run, i]:+.4f})" if run else "") for run in range(len(letters))),
+        )
+        for i in at
+    ]
+    heads = (f">{AXIS[found.axis]}", *(f">{letter}" for letter in letters))
+    yield output.aligned("validation loss [nats] (difference to A), on straight lines between evaluations", heads, rows)
+    if every > len(rows):
+        yield f"not shown: {every - len(rows):,} points between these (--json has all)"
