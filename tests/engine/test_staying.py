@@ -18,7 +18,7 @@ class Driver:
     def __init__(self, *turns: Any) -> None:
         state = SimpleNamespace(learner=1, welcomed=False, incarnation=0, n=7)
         self.machine = SimpleNamespace(state=state)
-        self.wire = SimpleNamespace(refusal="", wake=lambda: None, close=lambda: self.given.append("closed"))
+        self.wire = SimpleNamespace(refusal="", wake=lambda: None, close=lambda linger_ms: self.given.append("closed"))
         self.left = ""
         self.given: list[Any] = []
         self.turns = list(turns)

@@ -146,6 +146,20 @@ def test_both_ends_learn_that_the_other_is_gone(transport: str) -> None:
         until(lambda: both.learner.poll(1000) or both.learner.closed() == [-1])
 
 
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_last_words_are_heard_of_a_peer_that_is_found_gone(transport: str) -> None:
+    with pair(transport) as both:
+        number = both.connect()
+        connections = both.syncer._connections
+        link = connections.numbers[number]
+        assert both.learner.send(number, CONTROL, metadata())
+        both.learner.close(5000)
+        until(lambda: not connections._is_there(link))  # and nothing has been read since
+        connections.ask_all()
+        assert both.syncer.poll(0) == [(number, metadata())]
+        assert both.syncer.closed() == [number]
+
+
 def test_a_slow_learner_gets_nothing_rather_than_torn_data() -> None:
     with pair("mapped") as both:
         number = both.connect()

@@ -245,11 +245,22 @@ class Connections:
         return self._retry_ms if any(len(link.queue) for link in self._links.values()) else math.inf
 
     def ask_all(self) -> None:
-        """Ask every peer whether it is there; who is not is dropped."""
-        ping = frame(Frame.PING)
-        for link in list(self._links.values()):
-            if self.give(link, CONTROL, (ping,)) or link.open:
-                self.give(link, BULK, (ping,))
+        """Ask every peer whether it is there; who is not is dropped, its last words read before."""
+        gone = [link for link in self._links.values() if not self._is_there(link)]
+        if gone:
+            for channel in (CONTROL, BULK):
+                self.read(channel)
+        for link in gone:
+            self.drop(link)
+
+    def _is_there(self, link: Link) -> bool:
+        try:
+            for socket in self._sockets:
+                with suppress(Full):
+                    transmit(socket, (link.identity, frame(Frame.PING)))
+        except Unreachable:
+            return False
+        return True
 
     def drop(self, link: Link) -> None:
         """End a connection; the peer learns it if it can."""

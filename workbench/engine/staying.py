@@ -19,6 +19,8 @@ SAY_EVERY_S = 10.0
 AWAY_FOR_S = 2.0
 """A syncer that is back sooner was restarted: not worth a line."""
 SUPERSEDED = "superseded"
+LINGER_MS = 5000
+"""For so long, at most, the last words may take to get through."""
 
 
 class Staying:
@@ -61,7 +63,7 @@ class Staying:
                     return LOST, line
             self.driver.turn()  # what is still to be said
         finally:
-            self.driver.wire.close()
+            self.driver.wire.close(LINGER_MS)
         return self._outcome()
 
     def _interrupt(self, number: int, frame: Any) -> None:
