@@ -108,6 +108,21 @@ def _causes(tree: Any, events: int) -> tuple[float, float]:
     return built - begin, (time.perf_counter() - built) / len(asked) / 8
 
 
+def _scrub(tree: Any, events: int) -> tuple[float, float, float]:
+    """Seconds of the first moment, of its ledger, and of the slowest of 50 moments with theirs after that."""
+    begin = time.perf_counter()
+    first = tree.wb.at(0)
+    built = time.perf_counter()
+    _ = first.ledger
+    booked = time.perf_counter()
+    slowest = 0.0
+    for event in np.linspace(0, events - 1, 50).astype(int).tolist():
+        start = time.perf_counter()
+        _ = tree.wb.at(event).ledger
+        slowest = max(slowest, time.perf_counter() - start)
+    return built - begin, booked - built, slowest
+
+
 def run(events: int = 1_000_000) -> list[Row]:
     """Measure everything on ``events`` events; return the figures."""
     records = run_records(rounds=2000, learners=4, fragments=12)
@@ -132,10 +147,8 @@ def run(events: int = 1_000_000) -> list[Row]:
         open_s = time.perf_counter() - begin
         _staleness(tree).load()
         table_s = time.perf_counter() - begin
-        begin = time.perf_counter()
-        tree["events"].dataset.isel(event=events // 2).load()
-        scrub_s = time.perf_counter() - begin
         index_s, answer_s = _causes(tree, events)
+        scrub_index_s, ledger_s, scrub_s = _scrub(tree, events)
         files = [path for path in (folder / "tape").rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
     return [
@@ -147,7 +160,9 @@ def run(events: int = 1_000_000) -> list[Row]:
         _row("commit_wall", 1e3 * wall_s, "ms"),
         _row(f"open_{events}_events", open_s, "s", 2.0),
         _row("open_and_staleness_table", table_s, "s", 2.0),
-        _row("scrub_to_an_event", 1e3 * scrub_s, "ms", 50.0),
+        _row("scrub_first_moment", scrub_index_s, "s"),
+        _row("scrub_first_ledger", ledger_s, "s"),
+        _row("scrub_to_an_event_slowest_of_50", 1e3 * scrub_s, "ms", 50.0),
         _row("causal_index_built", index_s, "s", 2.0),
         _row("causal_answer", 1e3 * answer_s, "ms", 5.0),
         _row("tape_size", size / events, "bytes/event"),
@@ -160,7 +175,7 @@ def main(arguments: list[str]) -> int:
     rows = run(int(arguments[0]) if arguments else 1_000_000)
     for row in rows:
         budget = "" if row.budget is None else f"   budget {row.budget:g}: {'met' if row.met else 'MISSED'}"
-        print(f"{row.name:28} {row.value:14,.2f} {row.unit}{budget}")
+        print(f"{row.name:32} {row.value:14,.2f} {row.unit}{budget}")
     return 0 if all(row.met for row in rows) else 1
 
 

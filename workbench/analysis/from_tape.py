@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +11,7 @@ import xarray as xr
 from workbench.analysis.arrays.tables import Array, Columns, Tables
 from workbench.config import RunConfig
 from workbench.config.load import from_toml
+from workbench.tape.ledger_course import fragment_sizes
 
 GROUPS = ("events", "steps", "folds", "contributions", "merges", "evals", "details")
 
@@ -67,11 +66,4 @@ def config_of(source: Tables | xr.DataTree) -> RunConfig:
 
 def sizes_of(source: Tables | xr.DataTree) -> list[int] | None:
     """Elements of each fragment, from a tape's model manifest; None where it has none."""
-    manifest = source.attrs.get("manifest") if isinstance(source, xr.DataTree) else None
-    tensors: list[Any] = list(manifest.values()) if isinstance(manifest, Mapping) else list(manifest or ())
-    if not tensors or not all(isinstance(t, Mapping) and "fragment" in t and "shape" in t for t in tensors):
-        return None
-    sizes = [0] * (max(int(tensor["fragment"]) for tensor in tensors) + 1)
-    for tensor in tensors:
-        sizes[int(tensor["fragment"])] += math.prod(int(n) for n in tensor["shape"])
-    return sizes if min(sizes) > 0 else None
+    return fragment_sizes(source) if isinstance(source, xr.DataTree) else None

@@ -15,7 +15,13 @@ from workbench.tape import restore
 from workbench.tape.errors import TapeError
 from workbench.tape.frames import Input
 
-ANALYSES = ("workbench.tape.causal_order", "workbench.tape.marks", "workbench.analysis", "workbench.replay.seeking")
+ANALYSES = (
+    "workbench.tape.causal_order",
+    "workbench.tape.scrub",
+    "workbench.tape.marks",
+    "workbench.analysis",
+    "workbench.replay.seeking",
+)
 """Modules whose public functions (``__all__``) of a tape are methods of ``tree.wb``; imported on use."""
 
 KindLike = Kind | int | str

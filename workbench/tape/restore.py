@@ -74,6 +74,14 @@ def inputs(tree: xr.DataTree) -> list[Input]:
     return [Input(process, life, time_ns, data[i]) for i, (process, life, time_ns) in enumerate(rows)]
 
 
+def details_of_events(tree: xr.DataTree, events: np.ndarray[Any, Any]) -> dict[int, dict[str, Any]]:
+    """What events (event,) have beyond the columns of all tables, by event; those with nothing are left out."""
+    table = tree["details"].dataset
+    rows = np.flatnonzero(np.isin(table["event"].values, events))
+    slices = _slices(table.isel(detail=rows), "event") if len(rows) else {}
+    return {event: _leftover(data, event)[0] for event, data in slices.items()}
+
+
 def _words(tree: xr.DataTree) -> list[str]:
     return list(tree.attrs["words"])
 
