@@ -23,7 +23,8 @@ def test_a_failure_shrinks_to_what_it_needs(capsys: pytest.CaptureFixture[str]) 
         words = shlex.split(failure.command)
         small = schedules.parse(words[-1])
         assert len(small.faults) == 2, "a syncer restart and a learner that starts anew"
-        assert {fault.kind for fault in small.faults} == {"kill_syncer", "kill"}
+        kinds = {fault.kind for fault in small.faults}
+        assert "kill_syncer" in kinds and kinds & {"kill", "exit"}
         assert main(words[1:]) == 1
         assert "own steps are not consecutive" in capsys.readouterr().out
     assert main(words[1:]) == 0

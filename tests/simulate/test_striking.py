@@ -58,8 +58,9 @@ def test_every_end_names_its_fault_and_how_long_it_acted() -> None:
 
 def test_healing_ends_what_lasts_and_nothing_of_others() -> None:
     world = world_of(CONFIG)
+    world.run(until_ns=SECOND)
     for kind, learner in (("cut", 1), ("slow", 1), ("cut", 2)):
-        world.at(SECOND, world.striker.strike, (Fault(kind, 0, learner, factor=2.0),))
+        assert world.striker.strike(Fault(kind, 0, learner, factor=2.0))
     world.run(until_ns=2 * SECOND)
     assert world.striker.heal(1) == 2
     assert world.striker.heal(1) == 0
