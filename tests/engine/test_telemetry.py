@@ -22,6 +22,7 @@ from workbench.engine.telemetry import (
     BATCH_EVERY_S,
     COLLECTED_MAX,
     KEPT_MAX,
+    LATEST_S,
     RECORDS_A_BATCH,
     SENDING_MAX,
     SOCKET_NAME,
@@ -151,6 +152,20 @@ def test_batches_are_at_least_so_far_apart_and_status_comes_four_times_a_second(
         lasted = clock.now - start
         assert len(found) <= lasted / BATCH_EVERY_S + 1
         assert lasted / STATUS_EVERY_S - 2 <= sum(b.status is not None for b in found) <= lasted / STATUS_EVERY_S + 1
+
+
+def test_what_waits_is_sent_soon_though_nothing_else_happens(
+    folder: Path, sender: TelemetrySender, clock: Clock
+) -> None:
+    with Telemetry(folder) as telemetry:
+        joined(sender, clock, telemetry)
+        assert 0 < sender.left_ms <= STATUS_EVERY_S * 1e3 + 0.001
+        sender.note(some_records(1))
+        assert 0 < sender.left_ms <= LATEST_S * 1e3 + 0.001
+        clock.now += LATEST_S + 1e-6
+        assert sender.left_ms == 0
+        sender.turn(status)
+        taken(telemetry, lambda batches: any(batch.records for batch in batches))
 
 
 def test_who_sleeps_is_told_how_much_it_missed(folder: Path, sender: TelemetrySender, clock: Clock) -> None:

@@ -24,6 +24,8 @@ from workbench.protocol.records import Record
 
 SOCKET_NAME = "telemetry"
 BATCH_EVERY_S = 0.05
+LATEST_S = 0.2
+"""So long a batch waits for the next turn that has another cause: a turn of its own costs more than the batch."""
 STATUS_EVERY_S = 0.25
 RECORDS_A_BATCH = 512
 COLLECTED_MAX = 16 * RECORDS_A_BATCH
@@ -119,7 +121,7 @@ class TelemetrySender:
         """Until `turn` has something to do; infinite if nothing waits."""
         if not self.subscribed:
             return math.inf
-        due = self._batch_at + BATCH_EVERY_S if self._waiting else self._status_at + STATUS_EVERY_S
+        due = self._batch_at + LATEST_S if self._waiting else self._status_at + STATUS_EVERY_S
         return max(0.0, (due - self._clock()) * 1e3)
 
     def turn(self, status: Callable[[], dict[str, Any]]) -> None:
