@@ -83,12 +83,13 @@ def shares_within(tables: Tables, windows: Sequence[tuple[int, int]]) -> list[Ti
         order = np.flatnonzero(steps["learner"] == learner)
         order = order[np.argsort(steps["start_ns"][order], kind="stable")]
         mine = {name: steps[name][order] for name in ("event", "start_ns", "end_ns", "injected_ns", "waited_ns")}
+        mine |= _one_after_the_other(mine) | {"gone_back": gone_back[order]}
         adoptions = adopted[tables["events"]["process"][adopted] == process_of(learner)]
         stopped = injected.spans(process_of(learner), STOPS)
         gaps = _gap_causes(tables, presence, mine, adoptions, stopped)
         for row, (since, until) in zip(rows, windows, strict=True):
             window = min(max(low, since), high), max(min(high, until), low)
-            row.append(_of_learner(window, mine, gone_back[order], gaps, stopped))
+            row.append(_of_learner(window, _near(mine, window), gaps, stopped))
     return [_shares(row) for row in rows]
 
 
@@ -104,18 +105,29 @@ def _allocated(presence: Presence, began: int) -> tuple[int, int]:
     return (max(first, began), end) if first >= 0 and max(first, began) < end else (end, end)
 
 
+def _one_after_the_other(steps: dict[str, Array]) -> dict[str, Array]:
+    """When each step begins, not before the one before it has ended, and when that was [ns]; the first: at 0."""
+    ended = np.maximum.accumulate(steps["end_ns"]) if len(steps["end_ns"]) else steps["end_ns"]
+    previous = np.r_[np.zeros(1, np.int64), ended[:-1]][: len(ended)]
+    return {"begin_ns": np.maximum(steps["start_ns"], previous), "previous_ns": previous, "ended_ns": ended}
+
+
+def _near(steps: dict[str, Array], window: tuple[int, int]) -> dict[str, Array]:
+    """Steps that meet a window, and the one after it, which may have waited within."""
+    first = int(np.searchsorted(steps["ended_ns"], window[0], "right"))
+    last = int(np.searchsorted(steps["begin_ns"], window[1], "left")) + 1
+    return {name: column[first:last] for name, column in steps.items()}
+
+
 def _of_learner(
-    window: tuple[int, int], steps: dict[str, Array], gone_back: Array, gaps: dict[str, Array], stopped: Array
+    window: tuple[int, int], steps: dict[str, Array], gaps: dict[str, Array], stopped: Array
 ) -> tuple[float, list[float]]:
     """Useful time and badput of one learner, which add up to the length of the window."""
-    ended = np.maximum.accumulate(steps["end_ns"]) if len(steps["end_ns"]) else steps["end_ns"]
-    start = np.maximum(steps["start_ns"], np.r_[np.int64(0), ended[:-1]]) if len(ended) else steps["start_ns"]
+    start, gone_back = steps["begin_ns"], steps["gone_back"]
     low, high = np.clip(start, *window), np.clip(steps["end_ns"], *window)
     inside = np.maximum(high - low, 0).astype(float)
     share = inside / np.maximum(steps["end_ns"] - start, 1)
-    before = np.minimum(
-        np.maximum(steps["waited_ns"], 0), start - np.r_[np.int64(0), ended[:-1]] if len(ended) else start
-    )
+    before = np.minimum(np.maximum(steps["waited_ns"], 0), start - steps["previous_ns"])
     injected = np.minimum(np.maximum(steps["injected_ns"], 0) * share, inside)
     waited = np.minimum((np.maximum(steps["waited_ns"], 0) - before) * share, inside - injected)
     frozen = np.clip(spans.covered(stopped, low, high) - injected, 0, inside - injected - waited)
