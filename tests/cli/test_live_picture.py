@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from workbench.cli.glyphs import STATES
-from workbench.cli.live_picture import changes, failures, heading, line, picture, state_of
+from workbench.cli.live_picture import STATES, changes, failures, heading, line, picture, state_of
 
 Status = dict[str, Any]
 
