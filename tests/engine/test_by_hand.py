@@ -40,7 +40,12 @@ from workbench.tape.journal import read_header
 from workbench.training.flat import fragmentation_of
 
 RSS_GROWTH_MAX = 10 << 20
-FLOOD = 200
+FLOOD = 100
+REFUSALS = {
+    "rate": "inner.rate = 0.5 at the learner, 0.003 at the syncer; start the learner with --set inner.rate=0.003",
+    "data": "data manifest = ",
+    "number": "learners = 3 at the learner, 2 at the syncer",
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -61,6 +66,12 @@ class Played(NamedTuple):
     growth: int
     statuses: list[dict[str, Any]]
     ends: dict[str, int]
+    commands: dict[str, Command]
+
+    @property
+    def members(self) -> list[Command]:
+        """Learners that took part, in the order of their starts."""
+        return [self.commands[name] for name in ("first", "killed", "again", "second")]
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +81,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
     hand = ByHand(place, lead=12, codec="bf16")  # who outruns the syncer waits: nothing piles up on a busy machine
     try:
         statuses = [hand.run.status()]
+        others = strangers(hand)
         first, killed = hand.learner(0, "first"), hand.learner(1, "killed")
         hand.stepping(0, 1)
         hand.stepping(1, 1)
@@ -81,7 +93,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         again, second = hand.learner(1, "again"), hand.learner(0, "second")
         hand.stepping(1, 2)
         hand.stepping(0, 2)
-        ends = {"first": first.ended()}
+        ends = {"first": first.ended(), **{name: command.ended() for name, command in others.items()}}
         with pytest.raises(ConfigError, match="L0 is started by hand"):
             hand.run.kill(0)
         hand.run.kill("syncer", down_s=0.01)
@@ -90,11 +102,23 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         second.interrupt()
         ends["second"] = second.ended()
         hand.merged(5)
-        hand.run.stop()
+        hand.syncer.interrupt()
         ends |= {"again": again.ended(), "syncer": hand.syncer.ended()}
-        yield Played(place, hand.run_path, hand, refused, growth, statuses, ends)
+        commands = {"first": first, "killed": killed, "again": again, "second": second, **others}
+        yield Played(place, hand.run_path, hand, refused, growth, statuses, ends, commands)
     finally:
         hand.close()
+
+
+def strangers(hand: ByHand) -> dict[str, Command]:
+    """Learners that mean another run."""
+    text = hand.place / "text.txt"
+    text.write_text("quite another text " * 500)
+    return {
+        "rate": hand.learner(0, "rate", "--set", "inner.rate=0.5"),
+        "data": hand.learner(0, "data", "--data", str(text)),
+        "number": hand.learner(1, "number", "--set", "learners=3"),
+    }
 
 
 # garbage
@@ -200,7 +224,7 @@ def test_status_tells_who_was_seen_and_where(played: Played) -> None:
     assert [one["state"] for one in before["learners"]] == ["never seen", "never seen"]
     assert [one["state"] for one in during["learners"]] == ["connected", "connected"]
     assert all(one["where"] == f"{socket.gethostname()}, pid {pid}" for one, pid in zip(
-        during["learners"], (played.hand.commands[1].process.pid, played.hand.commands[2].process.pid), strict=True
+        during["learners"], (one.process.pid for one in played.members[:2]), strict=True
     ))  # fmt: skip
 
 
@@ -212,11 +236,22 @@ def test_the_command_line_of_each_learner_is_printed(played: Played) -> None:
 
 
 def test_everybody_leaves_with_the_code_that_fits(played: Played) -> None:
-    assert played.ends == {"first": 3, "second": 130, "again": 0, "syncer": 0}
-    first, _, again, second = played.hand.commands[1:5]
+    ends = {name: code for name, code in played.ends.items() if name not in REFUSALS}
+    assert ends == {"first": 3, "second": 130, "again": 0, "syncer": 130}
+    first, _, again, second = played.members
     assert "another process, started later, is L0 now" in first.last
     assert "takes the place of the process that is L0 now" in second.said
     assert "left after own step" in second.last and "the run is over (stopped)" in again.last
+
+
+@pytest.mark.parametrize("name", ["rate", "data", "number"])
+def test_what_differs_is_refused_by_the_syncer_with_one_line(played: Played, name: str) -> None:
+    command = played.commands[name]
+    assert played.ends[name] == 2
+    assert REFUSALS[name] in command.last and len(command.said.splitlines()) == 1
+    assert played.refused["differs"] == len(REFUSALS)
+    log = (played.run / "logs" / "syncer.log").read_text()
+    assert re.search(r"refused: .*\d learners that mean another run.*; the last: \S", log)
 
 
 def test_nothing_is_left(played: Played) -> None:
@@ -242,13 +277,13 @@ def test_keys_are_in_no_config_log_or_tape(played: Played) -> None:
 
 def test_lives_on_the_tape_hold_host_pid_and_fingerprint(played: Played) -> None:
     lives = open_tape(played.run)["incarnations"].to_dataset()
-    pids = {command.process.pid for command in played.hand.commands[1:5]}
+    pids = {command.process.pid for command in played.members}
     rows = [i for i, process in enumerate(lives["process"].values.tolist()) if learner_of(process) >= 0]
     assert {int(lives["pid"].values[i]) for i in rows} == pids
     assert {str(lives["host"].values[i]) for i in rows} == {socket.gethostname()}
     assert all(json.loads(lives["fingerprint"].values[i])["jaxlib"] for i in rows)
     starts = {int(lives["pid"].values[i]): int(lives["start_number"].values[i]) for i in rows}
-    first, killed, again, second = (command.process.pid for command in played.hand.commands[1:5])
+    first, killed, again, second = (command.process.pid for command in played.members)
     assert starts[first] < starts[second] and starts[killed] < starts[again], "process numbers rise over starts"
 
 
@@ -294,30 +329,5 @@ def test_a_learner_whose_syncer_is_gone_for_good_trains_on_and_ends(tmp_path: Pa
         assert "the limit is --patience 3" in learner.last and "trains on" in learner.said
         told = json.loads(learner.out.read_text())
         assert told["code"] == 3 and told["step"] > 0
-    finally:
-        hand.close()
-
-
-def test_what_differs_is_refused_by_the_syncer_with_one_line(tmp_path: Path) -> None:
-    hand = ByHand(tmp_path, keys=False)
-    try:
-        text = tmp_path / "text.txt"
-        text.write_text("quite another text " * 500)
-        refused = hand.learner(0, "rate", "--set", "inner.rate=0.5")
-        others: list[tuple[Command, str]] = [
-            (hand.learner(0, "data", "--data", str(text)), "data manifest = "),
-            (hand.learner(2, "number", "--set", "learners=3"), "no learner 2 in this run; allowed: --learner 0 to 1"),
-        ]
-        for command, line in ((refused, "inner.rate = 0.5 at the learner, 0.003 at the syncer"), *others):
-            assert command.ended() == 2
-            assert line in command.last and len(command.said.splitlines()) == 1
-        until(lambda: hand.run.status()["refused"].get("differs", 0) == 3, "the syncer counts them")
-        hand.syncer.interrupt()
-        assert hand.syncer.ended() == 130
-        log = (hand.run_path / "logs" / "syncer.log").read_text()
-        assert (
-            sum(int(found) for found in re.findall(r"refused: (\d+) learners that mean another run; the last: ", log))
-            == 3
-        )
     finally:
         hand.close()

@@ -63,7 +63,7 @@ class Staying:
                     return LOST, line
             self.driver.turn()  # what is still to be said
         finally:
-            self.driver.wire.close(LINGER_MS)
+            self.driver.wire.close(LINGER_MS if self.driver.left and self.state.welcomed else 0)
         return self._outcome()
 
     def _interrupt(self, number: int, frame: Any) -> None:
