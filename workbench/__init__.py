@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from workbench.analysis.comparing.comparison import compare
     from workbench.analysis.efficiencies import efficiency_ratio
+    from workbench.analysis.exporting.export import export
     from workbench.analysis.recomputed_geometry import geometry
     from workbench.config import ConfigError, RunConfig, preset, presets
     from workbench.engine.launch import Run, RunEnded, attach, launch
@@ -35,6 +36,7 @@ __all__ = [
     "attach",
     "compare",
     "efficiency_ratio",
+    "export",
     "geometry",
     "launch",
     "open_tape",
@@ -52,6 +54,7 @@ _HOMES = {
     "attach": "workbench.engine.launch",
     "compare": "workbench.analysis.comparing.comparison",
     "efficiency_ratio": "workbench.analysis.efficiencies",
+    "export": "workbench.analysis.exporting.export",
     "geometry": "workbench.analysis.recomputed_geometry",
     "launch": "workbench.engine.launch",
     "open_tape": "workbench.tape",

@@ -26,6 +26,7 @@ VERBS = {
     "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",
     "compare": "two to six runs side by side: settings, first divergence, figures",
+    "export": "a tape in another format: Perfetto trace, NetCDF, CSV",
     "syncer": "run a syncer for learners that are started by hand, on any machine",
     "learner": "run one learner of such a run in the foreground",
     "keys": "make the keys of a run across machines",

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xarray as xr
+
+from tests.analysis.comparing.test_comparison import run
+from workbench.analysis.exporting.export import WRITERS
+from workbench.cli.export import FORMATS
+from workbench.cli.main import main
+
+Tell = Callable[..., dict[str, Any]]
+
+
+def test_each_format_from_the_command_line(tmp_path: Path, told: Tell, capsys: pytest.CaptureFixture[str]) -> None:
+    made = str(run(tmp_path / "run", 2.0))
+    found = told("export", made, "--format", "perfetto", "--out", str(tmp_path / "t.json"))
+    assert found["files"] == 1 and found["bytes"] == (tmp_path / "t.json").stat().st_size
+    assert any(e["ph"] == "X" for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"])
+    assert told("export", made, "--format", "csv", "--out", str(tmp_path / "csv"))["files"] == 11
+    assert main(["export", made, "--format", "netcdf", "--out", str(tmp_path / "t.nc")]) == 0
+    assert "one file" in capsys.readouterr().out
+    with xr.open_datatree(tmp_path / "t.nc", engine="h5netcdf") as read:
+        assert read["merges"].sizes["merge"] == 2
+    assert main(["export", made, "--format", "csv", "--out", str(tmp_path / "csv")]) == 2
+    assert "exists; type --force to replace it" in capsys.readouterr().err
+    assert main(["export", made, "--format", "csv", "--out", str(tmp_path / "csv"), "--force"]) == 0
+
+
+def test_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(WRITERS) == FORMATS
+    for words, said in (
+        (["no/run", "--format", "csv", "--out", str(tmp_path / "a")], "no/run holds no tape"),
+        (["run", "--format", "xlsx", "--out", "a"], "invalid choice: 'xlsx'"),
+        (["run", "--format", "csv"], "--out"),
+        (["run", "--format", "csv", "--out", str(tmp_path)], "exists; type --force"),
+    ):
+        assert main(["export", *words]) == 2
+        assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

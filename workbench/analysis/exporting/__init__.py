@@ -1,0 +1,1 @@
+"""Tapes in other programs' formats: Perfetto and Chrome traces, NetCDF, CSV."""
