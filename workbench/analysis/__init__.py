@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.analysis.breakdowns import breakdown
 from workbench.analysis.courses import goodput_over_time
+from workbench.analysis.critical_paths import critical_path
 from workbench.analysis.distributions import staleness_by_learner_and_fragment, staleness_over_time, token_fates
 from workbench.analysis.efficiencies import efficiency, tokens_to
 from workbench.analysis.geometries import geometry
@@ -27,6 +28,7 @@ from workbench.analysis.labelled import (
     uptime,
     validation_curve,
 )
+from workbench.analysis.merge_reasons import why
 from workbench.analysis.summary import summary
 
 ACCESSORS: dict[str, Callable[..., Any]] = {
@@ -34,6 +36,7 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
     for function in (
         behind,
         breakdown,
+        critical_path,
         effective_period,
         efficiency,
         geometry,
@@ -53,6 +56,7 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
         tokens_by_reason,
         uptime,
         validation_curve,
+        why,
     )
 }
 """Functions of a tape (or of tables) that ``tape.wb`` offers, by name."""
@@ -61,6 +65,7 @@ __all__ = [
     "ACCESSORS",
     "behind",
     "breakdown",
+    "critical_path",
     "effective_period",
     "efficiency",
     "geometry",
@@ -81,4 +86,5 @@ __all__ = [
     "tokens_to",
     "uptime",
     "validation_curve",
+    "why",
 ]
