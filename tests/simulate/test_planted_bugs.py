@@ -25,8 +25,8 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
     ),
     "counters not reset on fold": (
         folding,
-        "        state.c_steps[p] = state.c_tokens[p] = 0\n",
-        "        pass\n",
+        "    state.c_steps[p], state.c_tokens[p] = counters_after(rule, state.c_steps[p], state.c_tokens[p], since)\n",
+        "    pass\n",
     ),
     "UPDATE before commit": (
         merging,
