@@ -15,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workbench import views
     from workbench.analysis.comparing.comparison import compare
     from workbench.analysis.efficiencies import efficiency_ratio
     from workbench.analysis.exporting.export import export
@@ -43,6 +44,7 @@ __all__ = [
     "preset",
     "presets",
     "replay",
+    "views",
 ]
 
 _HOMES = {
@@ -62,9 +64,13 @@ _HOMES = {
     "presets": "workbench.config",
     "replay": "workbench.replay.exact",
 }
+_MODULES = ("views",)
+"""Public names that are modules."""
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"workbench.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'workbench' has no attribute {name!r}; it has {', '.join(__all__)}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

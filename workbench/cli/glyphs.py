@@ -12,22 +12,6 @@ LEVELS = " ▁▂▃▄▅▆▇█"
 GAP = "·"
 """Where there is no value."""
 
-STATES = {
-    "training": "▸",
-    "starting": "…",
-    "waiting": "…",
-    "healing": "↻",
-    "slow": "~",
-    "stalled": "‖",
-    "stopped": "‖",
-    "cut off": "⇎",
-    "down": "✕",
-    "lost": "✕",
-    "failed": "✕",
-    "ended": "·",
-}
-"""A sign for each state of a learner; the word always stands beside it."""
-
 Values = Sequence[float | None]
 
 

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from workbench.cli import words
-from workbench.cli.glyphs import STATES
+from workbench.views.states import STATES, state_of
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
@@ -32,25 +32,6 @@ class Line(NamedTuple):
     label: str
     text: str
     style: str = ""
-
-
-def state_of(learner: Status) -> str:
-    """Return the word for what a learner does now, from the states of its process and of its connection."""
-    process = learner["state"]
-    if process in ("failed", "ended", "stopped", "starting", "lost"):
-        return str(process)
-    if process == "waiting":
-        return "down" if learner["number"] else "waiting"
-    acting = learner.get("acting", ())
-    if any(kind.startswith("cut") for kind in acting):
-        return "cut off"
-    if not learner.get("connected"):
-        return "waiting"
-    if learner.get("stalled"):
-        return "stalled"
-    if not learner.get("healed"):
-        return "healing"
-    return "slow" if "slow" in acting else "training"
 
 
 def picture(status: Status, width: int, height: int) -> Group:

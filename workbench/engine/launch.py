@@ -19,6 +19,7 @@ from workbench.engine.injecting import Injecting
 from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, read_outcome, write_private
 from workbench.engine.listening import Listening, save_listening
 from workbench.engine.placing import check_cores
+from workbench.engine.showing import Showing
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
@@ -136,7 +137,7 @@ def _start_supervisor(folder: RunFolder, detach: bool) -> subprocess.Popen[bytes
         os.close(log)
 
 
-class Run(Injecting):
+class Run(Injecting, Showing):
     """A run of real processes.
 
     Attributes
@@ -292,4 +293,4 @@ class Run(Injecting):
             self.stop()
 
     def __repr__(self) -> str:
-        return f"<Run {self.path}, {'running' if self.running else 'over'}>"
+        return f"<Run {self.path}, {'running' if self.running else f'over: {self.outcome()[1]}'}>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +60,10 @@ class ReplayReport(NamedTuple):
         """One line; the weights are in `final`."""
         done = f"{self.merges_compared} of {self.merges} merges, {self.steps} inner steps"
         return f"<ReplayReport: {self.verdict}; {done}, weights {self.final_digest:016x}>"
+
+    def _repr_html_(self) -> str:
+        card: str = import_module("workbench.views.replay_card").replay_card(self)
+        return card
 
     @property
     def first_difference(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, Protocol
 
 import numpy as np
@@ -140,6 +141,19 @@ class Replayed:
     def close(self) -> None:
         """End worker processes, if there are any; what was computed stays."""
         self._execution.close()
+
+    def __repr__(self) -> str:
+        total = len(self._execution.programs.merges)
+        return (
+            f"<Replayed: {self._execution.syncer.merges} of {total} merges so far>"
+            if self._report is None
+            else repr(self._report)
+        )
+
+    def _repr_html_(self) -> str:
+        cards = import_module("workbench.views.replay_card")
+        card: str = cards.waiting_card() if self._report is None else cards.replay_card(self._report)
+        return card
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):

@@ -51,6 +51,18 @@ class TapeAccessor:
         self._tree = tree
         self._kept: dict[Callable[[xr.DataTree], Any], Any] = {}
 
+    def __repr__(self) -> str:
+        sizes = {name: self._tree[name].dataset.sizes for name in ("events", "merges")}
+        state = "closed" if self.closed else "open"
+        return (
+            f"<tape {self._tree.name or ''}: {sizes['merges']['merge']:,} merges, {len(self.learners)} learners, "
+            f"{sizes['events']['event']:,} events, {state}>"
+        )
+
+    def _repr_html_(self) -> str:
+        card: str = import_module("workbench.views.tape_card").tape_card(self._tree)
+        return card
+
     @property
     def labels(self) -> list[str]:
         """Label of each process, by number: syncer, supervisor, evaluator, L0, …"""

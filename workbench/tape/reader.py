@@ -90,10 +90,11 @@ def _opened(folder: RunFolder) -> xr.DataTree:
 
 
 def _with_torn_bytes(tree: xr.DataTree, folder: RunFolder, written: bool = False) -> xr.DataTree:
-    """Say on the root how many bytes of the journal are no whole record: what a crash in mid-write left.
+    """Name the tree after its run, and say how many bytes of the journal are no whole record.
 
-    A writer that went on has set them aside in files of their own.
+    Those are what a crash in mid-write left; a writer that went on has set them aside in files of their own.
     """
+    tree.name = folder.path.resolve().name
     aside = sum(path.stat().st_size for path in folder.path.glob(f"{folder.journal.name}.cut-*"))
     behind = 0 if written else folder.journal.stat().st_size - int(tree.attrs["journal_offset"])
     tree.attrs["torn_bytes"] = aside + max(0, behind)

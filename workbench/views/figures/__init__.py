@@ -1,0 +1,1 @@
+"""One figure a file (two where they are drawn alike)."""

@@ -1,0 +1,85 @@
+"""Figures as a page of their own: everything is in the file, no request leaves it."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import holoviews as hv
+from bokeh.embed import components
+from bokeh.util.paths import bokehjs_path
+
+from workbench.config import ConfigError
+from workbench.views.palette import theme_of
+
+Figures = Any
+"""A figure, or several by their headings."""
+
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+body {{ background: {ground}; color: {text}; font-family: system-ui, sans-serif; margin: 1.5rem; }}
+h1 {{ font-size: 1.2rem; }} h2 {{ font-size: 1rem; font-weight: 600; margin: 1.5rem 0 .25rem; }}
+</style>
+<script>
+{library}
+</script>
+{script}
+</head>
+<body>
+<h1>{title}</h1>
+{body}
+</body>
+</html>
+"""
+
+
+def to_html(figures: Figures, title: str = "workbench", theme: str = "light") -> str:
+    """A page that shows figures, without a network and without a server.
+
+    Parameters
+    ----------
+    figures : figure, or mapping of heading to figure
+    title : str
+    theme : str
+        Of the page; that of the figures is their own.
+    """
+    from workbench.views import frame  # noqa: F401  the backend
+
+    colours = theme_of(theme)
+    named: Mapping[str, Any] = figures if isinstance(figures, Mapping) else {"": figures}
+    models = {str(number): hv.render(figure, backend="bokeh") for number, figure in enumerate(named.values())}
+    script, parts = components(models) if models else ("", {})
+    body = "\n".join(
+        (f"<h2>{html.escape(heading)}</h2>\n" if heading else "") + parts[str(number)]
+        for number, heading in enumerate(named)
+    )
+    looks = {"ground": colours.ground, "text": colours.text}
+    return PAGE.format(title=html.escape(title), library=_library(), script=script, body=body, **looks)
+
+
+def _library() -> str:
+    """Bokeh's own script alone: whatever else is loaded here would add references to files beside the page."""
+    return (Path(bokehjs_path()) / "js" / "bokeh.min.js").read_text(encoding="utf-8")
+
+
+def save(figures: Figures, path: str | PathLike[str], title: str = "workbench", theme: str = "light") -> Path:
+    """Write what `to_html` makes; returns the file.
+
+    Raises
+    ------
+    ConfigError
+        Unless the file's name ends in .html.
+    """
+    target = Path(path)
+    if target.suffix != ".html":
+        raise ConfigError(f"{target} does not end in .html; type {target.with_suffix('.html')}")
+    target.write_text(to_html(figures, title, theme), encoding="utf-8")
+    return target
