@@ -1,7 +1,7 @@
-"""Inner steps a second of an exact replay, over those of the run that it replays, in one process.
+"""Inner steps a second of an exact replay, over those of the run that it replays, in one process and with workers.
 
 Run as ``python -m tests.benchmarks.bench_replay [ROUNDS [REPEATS]]``.  Run and replay take turns, so that a busy
-machine slows both; a first run, not counted, compiles and reads the text.
+machine slows both; a first run, not counted, compiles and reads the text, and workers are asked for merge 0 first.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from statistics import median
 
 from tests.benchmarks.rows import Row, print_rows
 from workbench.config import RunConfig, preset
+from workbench.protocol.records import Kind
 from workbench.replay.exact import replay
 from workbench.replay.machines import rerun_machines
 from workbench.simulate.training_run import train_virtual
+from workbench.tape import open_tape
 
 BUDGET = 0.9
+BUDGET_WORKERS = 1.0
+WORKERS = 2
 
 
 def run(rounds: int = 60, repeats: int = 3) -> list[Row]:
@@ -31,7 +35,7 @@ def run(rounds: int = 60, repeats: int = 3) -> list[Row]:
         second.
     """
     config = preset("tiny-4").set(rounds=rounds, eval_every=0)
-    ratios, live, replayed, records = [], [], [], []
+    ratios, live, replayed, records, shared, started = [], [], [], [], [], []
     with tempfile.TemporaryDirectory() as name:
         _turn(config.set(rounds=config.fragments), Path(name) / "warm")
         for repeat in range(repeats):
@@ -40,11 +44,16 @@ def run(rounds: int = 60, repeats: int = 3) -> list[Row]:
             live.append(steps / live_s)
             replayed.append(steps / replay_s)
             records.append(compared / machines_s)
-    ratio = median(ratios)
+            start_s, rate = _with_workers(Path(name) / str(repeat))
+            started.append(start_s)
+            shared.append(rate * live_s / steps)
+    ratio, both = median(ratios), median(shared)
     return [
         Row("run in virtual time, sum of its learners", median(live), "steps/s", None, True),
         Row("exact replay, one process", median(replayed), "steps/s", None, True),
         Row("exact replay over the run", ratio, "ratio", BUDGET, ratio >= BUDGET),
+        Row(f"exact replay over the run, {WORKERS} workers", both, "ratio", BUDGET_WORKERS, both >= BUDGET_WORKERS),
+        Row(f"start of {WORKERS} workers, up to merge 0", median(started), "s", None, True),
         Row("syncer's machine run again", median(records), "records/s", None, True),
     ]
 
@@ -59,6 +68,19 @@ def _turn(config: RunConfig, folder: Path) -> tuple[float, float, int, float, in
     machines = rerun_machines(folder)
     assert machines.equal, machines.first_difference
     return trained.wall_s, replay_s, report.steps, time.perf_counter() - began, machines.compared
+
+
+def _with_workers(folder: Path) -> tuple[float, float]:
+    """Seconds to start workers and come to merge 0, and their inner steps a second from there to the end."""
+    began = time.perf_counter()
+    tape = open_tape(folder)
+    session = replay(tape, workers=WORKERS)
+    session.weights(0)
+    there = time.perf_counter()
+    before = tape.wb.past(int(tape["merges"].dataset["event"].values[0])).mask()
+    done = int(before[tape["events"].dataset["kind"].values == Kind.STEP_ENDED].sum())
+    report = session.verify()
+    return there - began, (report.steps - done) / (time.perf_counter() - there)
 
 
 if __name__ == "__main__":
