@@ -8,7 +8,9 @@ import threading
 import numpy as np
 import pytest
 
+from tests.engine.strangers import stranger
 from tests.engine.wires import (
+    HANG_S,
     LARGE,
     LEARNER,
     PROCESS,
@@ -25,6 +27,8 @@ from tests.engine.wires import (
 )
 from workbench.algorithms.codecs import decode, encode
 from workbench.config import ConfigError
+from workbench.engine import connections
+from workbench.engine.frames import Frame, frame
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.wire import SyncerWire
 from workbench.protocol.messages import BULK, CONTROL, Fragment, Metadata, Pull
@@ -150,14 +154,30 @@ def test_both_ends_learn_that_the_other_is_gone(transport: str) -> None:
 def test_last_words_are_heard_of_a_peer_that_is_found_gone(transport: str) -> None:
     with pair(transport) as both:
         number = both.connect()
-        connections = both.syncer._connections
-        link = connections.numbers[number]
+        doors = both.syncer._connections
+        link = doors.numbers[number]
         assert both.learner.send(number, CONTROL, metadata())
         both.learner.close(5000)
-        until(lambda: not connections._is_there(link))  # and nothing has been read since
-        connections.ask_all()
+        until(lambda: not doors._reaches(link, CONTROL))  # and nothing has been read since
+        doors.ask_all()
         assert both.syncer.poll(0) == [(number, metadata())]
         assert both.syncer.closed() == [number]
+
+
+def test_a_closed_bulk_channel_leaves_control_the_time_for_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "LAST_WORDS_S", HANG_S)
+    with pair("tcp") as both, stranger(both) as client:
+        client.greet(both)
+        ((number, link),) = both.syncer._connections.numbers.items()
+        client.sockets[BULK].close(0)
+        until(lambda: not both.syncer._connections._reaches(link, BULK))
+        assert both.syncer.send(number, BULK, syncer_messages()[0]), "what is sent into it is lost, no more"
+        assert both.syncer.poll(0) == [] and both.syncer.closed() == []
+        client.send(CONTROL, frame(Frame.MESSAGE, metadata()))
+        assert until(lambda: both.syncer.poll(5)) == [(number, metadata())]
+        monkeypatch.setattr(connections, "LAST_WORDS_S", 0.0)
+        both.syncer._connections.ask_all()
+        assert both.syncer.closed() == [number], "half a connection is none"
 
 
 def test_a_slow_learner_gets_nothing_rather_than_torn_data() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -40,6 +41,8 @@ RETRY_MS = (2.0, 50.0)
 """A full channel is tried again after the first, at last after the second."""
 CONNECTIONS_MAX = 8192
 ASK_BYTES_MAX = 1 << 16
+LAST_WORDS_S = 0.2
+"""For so long control is still listened to when bulk is closed."""
 
 
 class Connections:
@@ -67,6 +70,8 @@ class Connections:
         Facts for who asks before greeting, or a line that says why not.
     learners : int
         Learners there may be.
+    suspect : bool
+        Somebody could not be reached: `ask_all` finds out who.
     last_refusal : str
         What was last said to somebody who was not let in.
     """
@@ -94,6 +99,7 @@ class Connections:
         self.answer: Callable[[Ask], Facts | str] | None = None
         self.learners = LEARNERS_MAX
         self.last_refusal = ""
+        self.suspect = False
 
     def read(self, channel: int) -> None:
         """Take what a channel has brought; whatever it is, nothing is raised."""
@@ -207,13 +213,13 @@ class Connections:
             self.pump(link)
 
     def give(self, link: Link, channel: int, parts: Sequence[Any], zero_copy: bool = False) -> bool:
-        """Hand a frame to the transport; False if it takes none now, and the connection is closed if it never will."""
+        """Hand a frame to the transport; False if it takes none now, or never will: then the peer is suspect."""
         try:
             transmit(self._sockets[channel], (link.identity, *parts), zero_copy)
         except Full:
             return False
         except Unreachable:
-            self.drop(link)
+            self.suspect = True
             return False
         return True
 
@@ -226,7 +232,8 @@ class Connections:
         try:
             through = link.queue.pump(send)
         except Unreachable:
-            self.drop(link)
+            self.suspect = True
+            link.queue.clear()
             return
         self.handed += [(link.number, fragment, version) for fragment, version in through]
 
@@ -246,6 +253,7 @@ class Connections:
 
     def ask_all(self) -> None:
         """Ask every peer whether it is there; who is not is dropped, its last words read before."""
+        self.suspect = False
         gone = [link for link in self._links.values() if not self._is_there(link)]
         if gone:
             for channel in (CONTROL, BULK):
@@ -254,10 +262,18 @@ class Connections:
             self.drop(link)
 
     def _is_there(self, link: Link) -> bool:
+        """False once control is closed, or bulk has been for `LAST_WORDS_S`: they close one after the other."""
+        there = [self._reaches(link, channel) for channel in (CONTROL, BULK)]
+        if all(there):
+            return True
+        now = time.monotonic()
+        link.half_since = link.half_since or now
+        return there[CONTROL] and now - link.half_since < LAST_WORDS_S
+
+    def _reaches(self, link: Link, channel: int) -> bool:
         try:
-            for socket in self._sockets:
-                with suppress(Full):
-                    transmit(socket, (link.identity, frame(Frame.PING)))
+            with suppress(Full):
+                transmit(self._sockets[channel], (link.identity, frame(Frame.PING)))
         except Unreachable:
             return False
         return True

@@ -38,6 +38,8 @@ class Link:
         self.queue = queue
         self.blocks = blocks
         self.open = True
+        self.half_since = 0.0
+        """When one of its channels was first found closed."""
         self.receiver: Receiver
         self._reader: BlockReader | None = None
 

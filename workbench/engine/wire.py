@@ -142,6 +142,8 @@ class SyncerWire:
         self._watch_the_door()
         for channel in (CONTROL, BULK):
             connections.read(channel)
+        if connections.suspect:
+            self._probing.begin()
         if self._probing.due():
             connections.ask_all()
         connections.pump_all()
