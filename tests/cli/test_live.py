@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import re
 import struct
@@ -118,7 +119,7 @@ RAISES = """
 
 def test_a_learner_that_raises_is_shown_with_its_log_and_the_run_goes_on(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(RAISES))
-    (tmp_path / "config.toml").write_text(to_toml(tiny(learners=2, rounds=200)))
+    (tmp_path / "config.toml").write_text(to_toml(tiny(learners=2, rounds=100)))
     run = tmp_path / "run"
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), root)), "XDG_CACHE_HOME": str(tmp_path)}
@@ -133,17 +134,11 @@ def test_a_learner_that_raises_is_shown_with_its_log_and_the_run_goes_on(tmp_pat
         for line in process.stderr:
             if "L1 failed" in line:
                 told.append((line.strip(), time.time() - log.stat().st_mtime))
-            if len(told) == 1 and "run.stop" not in line:
-                subprocess.run(
-                    [sys.executable, "-m", "workbench.cli.main", "stop", str(run)], env=environment, cwd=root,
-                    check=True, stdout=subprocess.DEVNULL, timeout=GUARD_S,
-                )  # fmt: skip
-                told.append(("stopped", 0.0))
         assert process.stdout is not None
         out = process.stdout.read()
     line, took = told[0]
     print(f"shown {took:.2f} s after it was logged")
-    assert line == f"L1 failed (start 1): RuntimeError: planned in step 3; {log}"
+    assert re.fullmatch(rf"L1 failed \(start \d\): RuntimeError: planned in step 3; {re.escape(str(log))}", line)
     assert took < 10 * SHOWN_WITHIN_S
     assert "RuntimeError: planned in step 3" in log.read_text()
-    assert out.lstrip().startswith("{"), "stdout is JSON alone"
+    assert json.loads(out)["merges"] == 100, "the others went on, and stdout is JSON alone"
