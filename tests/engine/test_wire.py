@@ -157,11 +157,26 @@ def test_last_words_are_heard_of_a_peer_that_is_found_gone(transport: str) -> No
         doors = both.syncer._connections
         link = doors.numbers[number]
         assert both.learner.send(number, CONTROL, metadata())
-        both.learner.close(5000)
+        assert both.learner._attempt is not None
+        for socket in both.learner._attempt.sockets:
+            socket.linger = 5000
+        both.learner._end()  # without a farewell
         until(lambda: not doors._reaches(link, CONTROL))  # and nothing has been read since
         doors.ask_all()
         assert both.syncer.poll(0) == [(number, metadata())]
         assert both.syncer.closed() == [number]
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_who_closes_waits_until_its_last_words_are_read(transport: str) -> None:
+    with pair(transport) as both:
+        number = both.connect()
+        assert both.learner.send(number, CONTROL, metadata())
+        closing = threading.Thread(target=both.learner.close, args=(int(1e3 * HANG_S),))
+        closing.start()
+        until(lambda: both.turn_syncer().gone)
+        closing.join(HANG_S)
+        assert not closing.is_alive() and both.up == [(number, metadata())] and both.gone == [number]
 
 
 def test_a_closed_bulk_channel_leaves_control_the_time_for_its_last_words(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,12 +81,17 @@ class Pair:
 
     def turn(self) -> Pair:
         """Let both ends do what they have to do."""
-        self.up += self.syncer.poll(1)
-        self.gone += self.syncer.closed()
-        self.handed += self.syncer.handed()
+        self.turn_syncer()
         self.down += self.learner.poll(1)
         self.opened += self.learner.opened()
         self.ended += self.learner.closed()
+        return self
+
+    def turn_syncer(self) -> Pair:
+        """Let the syncer's end do what it has to do."""
+        self.up += self.syncer.poll(1)
+        self.gone += self.syncer.closed()
+        self.handed += self.syncer.handed()
         return self
 
     def connect(self) -> int:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import zmq
 
-from workbench.engine.frames import Opened
+from workbench.engine.frames import Frame, Opened, frame
 from workbench.engine.security import ClientKeys, secure_client
-from workbench.engine.sockets import GONE_EVENTS, Monitor, Socket, block_name, make_socket
+from workbench.engine.sockets import (
+    GONE_EVENTS,
+    Monitor,
+    Socket,
+    block_name,
+    make_socket,
+    nowhere,
+    receive,
+    transmit,
+)
+from workbench.engine.transfers import Full, Unreachable
 from workbench.protocol.messages import BULK, CONTROL
 
 KEY_REFUSED = (
     "the syncer's key check refused this process: its public key is not on the syncer's list, "
     "or the server key is another's"
 )
+LOOK_EVERY_MS = 20
 
 
 class Attempt:
@@ -92,10 +104,18 @@ class Attempt:
         self.number, self.blocks = answer.connection, answer.blocks
         return True
 
-    def linger(self, linger_ms: int) -> None:
-        """Let what was sent get through for so long when the sockets close."""
-        for socket in self.sockets:
-            socket.linger = linger_ms
+    def part(self, limit_ms: int) -> None:
+        """Say that this end closes, and wait, for so long at most, until the other has heard it and all before it."""
+        control = self.sockets[CONTROL]
+        until = time.monotonic() + limit_ms / 1e3
+        if self.number >= 0 and limit_ms:
+            with suppress(Full, Unreachable):
+                transmit(control, (frame(Frame.GOODBYE),))
+        while self.number >= 0 and not self.gone and time.monotonic() < until:
+            control.poll(min(limit_ms, LOOK_EVERY_MS))
+            while (part := receive(control, nowhere)) is not None:
+                self.gone = self.gone or bytes(part.head[1:2]) == bytes((Frame.GOODBYE,))
+            self.look()
 
     def close(self) -> None:
         """Close sockets and monitors."""

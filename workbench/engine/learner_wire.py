@@ -288,12 +288,12 @@ class LearnerWire:
         self._waits.wake()
 
     def close(self, linger_ms: int = 500) -> None:
-        """Close everything, giving what was sent at most ``linger_ms`` to get through; a second call does nothing."""
+        """Close everything, giving what was sent at most ``linger_ms`` to be read; a second call does nothing."""
         if self._context.closed:
             return
         if self._attempt is not None:
             self._pump()
-            self._attempt.linger(linger_ms)
+            self._attempt.part(linger_ms)
             self._end()
         self._context.term()
         self._waits.close()
