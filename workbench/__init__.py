@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from workbench.analysis.recomputed_geometry import geometry
     from workbench.config import ConfigError, RunConfig, preset, presets
     from workbench.engine.launch import Run, RunEnded, attach, launch
+    from workbench.replay.counterfactual.asking import what_if
     from workbench.replay.exact import replay
     from workbench.tape import TapeError, open_tape
+    from workbench.tape.foreign.importing import import_logs
 
 __version__ = "0.1.0"
 
@@ -39,12 +41,14 @@ __all__ = [
     "efficiency_ratio",
     "export",
     "geometry",
+    "import_logs",
     "launch",
     "open_tape",
     "preset",
     "presets",
     "replay",
     "views",
+    "what_if",
 ]
 
 _HOMES = {
@@ -58,11 +62,13 @@ _HOMES = {
     "efficiency_ratio": "workbench.analysis.efficiencies",
     "export": "workbench.analysis.exporting.export",
     "geometry": "workbench.analysis.recomputed_geometry",
+    "import_logs": "workbench.tape.foreign.importing",
     "launch": "workbench.engine.launch",
     "open_tape": "workbench.tape",
     "preset": "workbench.config",
     "presets": "workbench.config",
     "replay": "workbench.replay.exact",
+    "what_if": "workbench.replay.counterfactual.asking",
 }
 _MODULES = ("views",)
 """Public names that are modules."""

@@ -50,14 +50,32 @@ def run(arguments: argparse.Namespace) -> int:
     except TapeError as error:
         raise why_without_tape(arguments.run, error) from error
     about = facts(tape, written=written)
+    name = arguments.table or ("imported" if about["imported"] else "overview")
+    refuse_untold(arguments, tape)
     more = {"losses": losses} if arguments.table == "validation" else {}
-    report = REPORTS[arguments.table or "overview"](tape, **more)
+    report = REPORTS[name](tape, **more)
     report["run"] = about
     if arguments.json:
         print_json(arguments, tape, report)
     else:
         show(arguments, tape, report)
     return 0 if is_balanced(arguments.table, report) else 1
+
+
+def refuse_untold(arguments: argparse.Namespace, tape: xr.DataTree) -> None:
+    """Refuse a table that the tape cannot give.
+
+    Raises
+    ------
+    TapeError
+        With the reason.
+    """
+    from workbench.analysis.reports import NEEDS
+    from workbench.tape import TapeError
+
+    reason = tape.wb.untold.get(NEEDS.get(arguments.table, ""))
+    if reason:
+        raise TapeError(f"{arguments.run} cannot tell {arguments.table}: {reason}")
 
 
 def why_without_tape(run: Path, error: TapeError) -> TapeError:
@@ -124,7 +142,7 @@ def show(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, Any
         screen.print(part)
     for part in parts(arguments, tape, report, screen.width):
         screen.print(part)
-    if arguments.table is None:
+    if arguments.table is None and not report["run"]["imported"]:
         screen.print(f"\nmore: workbench inspect {arguments.run} TABLE", style="dim", soft_wrap=True)
         screen.print(f"TABLE is {', '.join(TABLES[:-1])} or {TABLES[-1]}", style="dim")
 
@@ -138,4 +156,5 @@ def parts(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, An
     else:
         from importlib import import_module
 
-        yield from import_module(f"workbench.cli.pages.{arguments.table or 'overview'}").show(report, width)
+        page = arguments.table or ("imported" if report["run"]["imported"] else "overview")
+        yield from import_module(f"workbench.cli.pages.{page}").show(report, width)

@@ -22,10 +22,12 @@ DONE, AGAINST, WRONG, LOST, INTERRUPTED = 0, 1, 2, 3, 130
 VERBS = {
     "train": "train a run and record its tape",
     "replay": "recompute a run from its tape and compare every digest",
+    "what-if": "what a run would have been with something changed",
     "control": "look at a run of real processes, kill, stall or set",
     "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",
     "compare": "two to six runs side by side: settings, first divergence, figures",
+    "import": "a tape from the JSONL event logs of another trainer",
     "export": "a tape in another format: Perfetto trace, NetCDF, CSV",
     "syncer": "run a syncer for learners that are started by hand, on any machine",
     "learner": "run one learner of such a run in the foreground",
@@ -35,6 +37,9 @@ VERBS = {
     "doctor": "what this machine has, and what to type where something is amiss",
 }
 """Verbs with their line of help; `workbench.cli.VERB` holds ``add_arguments`` and ``run``."""
+
+FILES = {"import": "import_logs"}
+"""File of a verb that cannot be called as the verb is."""
 
 WRONG_PATHS = (FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError, PermissionError)
 """Errors of the operating system that the request caused; others, such as a full disk, lose the run."""
@@ -109,7 +114,7 @@ def load_verb(name: str) -> ModuleType:
         near = difflib.get_close_matches(name, VERBS, 1)
         hint = f"; nearest: {near[0]}" if near else ""
         raise ConfigError(f"unknown verb {name!r}{hint}; allowed: {', '.join(VERBS)}")
-    return importlib.import_module(f"workbench.cli.{name}")
+    return importlib.import_module(f"workbench.cli.{FILES.get(name, name.replace('-', '_'))}")
 
 
 def overview() -> str:

@@ -83,6 +83,16 @@ class TapeAccessor:
         """Whether the run has ended and its tape is complete."""
         return bool(self._tree.attrs["closed"])
 
+    @property
+    def clocks(self) -> str:
+        """``recorded`` by the processes, or ``derived`` from what the log of another trainer proves."""
+        return str(self._tree.attrs.get("clocks", "recorded"))
+
+    @property
+    def untold(self) -> dict[str, str]:
+        """Tables that this tape cannot give, with the reason; empty for a run of the workbench."""
+        return dict(self._tree.attrs.get("untold") or {})
+
     def events(self, kind: KindLike | Iterable[KindLike] | None = None) -> xr.Dataset:
         """Events, of some kinds only if asked; ``event`` keeps the index in the whole tape.
 
@@ -150,6 +160,8 @@ class TapeAccessor:
         if name.startswith("_"):
             raise AttributeError(name)
         found = _analyses().get(name)
+        if found is not None and name in self.untold:
+            return partial(_refuse, name, self.untold[name])
         if found is None:
             raise AttributeError(f"a tape has no {name!r}; it has {', '.join(sorted(self.__dir__()))}")
         return partial(found, self._tree)
@@ -160,6 +172,10 @@ class TapeAccessor:
 
 
 _DENSE = ("weight", "c_steps", "c_tokens", "base_version", "step", "norm", "cosine", "captured_ns", "arrival_ns")
+
+
+def _refuse(name: str, reason: str, *_: Any, **__: Any) -> Any:
+    raise TapeError(f"this tape cannot tell {name}: {reason}")
 
 
 def _kind(kind: KindLike) -> int:

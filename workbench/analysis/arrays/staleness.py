@@ -21,10 +21,10 @@ def staleness(tables: Tables) -> dict[str, Array]:
     Returns
     -------
     dict of str to ndarray (contribution,)
-        ``versions`` (version merged into - 1 - base version, merged ones only), ``steps`` (c_steps), ``rounds``
-        (t - round of the base, NaN for version 0), ``seconds`` (capture - fold of the base, both on the learner's
-        clock), ``lag`` (merge - capture [s], across clocks, merged ones only), and the keys ``round``, ``fragment``,
-        ``learner``, ``merge``, ``fate``.
+        ``versions`` (version merged into - 1 - base version, merged ones with a known base), ``steps`` (c_steps),
+        ``rounds`` (t - round of the base, NaN for version 0), ``seconds`` (capture - fold of the base, both on the
+        learner's clock), ``lag`` (merge - capture [s], across clocks, merged ones only), and the keys ``round``,
+        ``fragment``, ``learner``, ``merge``, ``fate``.
     """
     contributions, merges, events = tables["contributions"], tables["merges"], tables["events"]
     base, merge = contributions["base_version"], contributions["merge"]
@@ -42,7 +42,7 @@ def staleness(tables: Tables) -> dict[str, Array]:
     )
     base_round = merges["round"][origin] if len(merges["round"]) else nothing
     return {
-        "versions": np.where(merged, version - 1.0 - base, np.nan),
+        "versions": np.where(merged & (base >= 0), version - 1.0 - base, np.nan),
         "steps": contributions["c_steps"].astype(float),
         "rounds": np.where(origin >= 0, contributions["round"] - base_round, np.nan),
         "seconds": (captured - _folded_ns(tables, captured)) * NS,

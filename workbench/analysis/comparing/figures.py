@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,15 @@ LEVEL = 0.95
 
 
 def figures_of(tape: xr.DataTree) -> Figures:
-    """The numbers of `workbench.analysis.summary`, and ``time_s``, from the start of rounds to the close."""
+    """What a tape can tell of `workbench.analysis.summary`, and ``time_s``, from the start of rounds to the close."""
     began, closed = run_span(tables_of(tape))
-    return {**summary(tape), "time_s": (closed - began) * NS}
+    found: Figures = {**summary(tape), "time_s": (closed - began) * NS}
+    untold = tape.wb.untold
+    return {name: None if name in untold or _of_ledger(name, untold) else value for name, value in found.items()}
+
+
+def _of_ledger(name: str, untold: Mapping[str, str]) -> bool:
+    return "ledger" in untold and name.startswith("tokens_")
 
 
 def differences(figures: Sequence[Figures]) -> dict[str, list[float | None]]:

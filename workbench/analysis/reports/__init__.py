@@ -7,10 +7,11 @@ A report is what a reader asks first (totals, spreads, causes, what to do), the 
 from collections.abc import Callable
 from typing import Any
 
-from workbench.analysis.reports import goodput, ledger, overview, participation, rounds, staleness, validation
+from workbench.analysis.reports import goodput, imported, ledger, overview, participation, rounds, staleness, validation
 
 REPORTS: dict[str, Callable[..., dict[str, Any]]] = {
     "overview": overview.report,
+    "imported": imported.report,
     "ledger": ledger.report,
     "participation": participation.report,
     "staleness": staleness.report,
@@ -18,7 +19,7 @@ REPORTS: dict[str, Callable[..., dict[str, Any]]] = {
     "rounds": rounds.report,
     "validation": validation.report,
 }
-"""Reports by name; each takes a tape, or tables and the configuration."""
+"""Reports by name; each takes a tape, or tables and the configuration; ``imported`` a tape of another trainer."""
 
 ROWS = {
     "ledger": "token_fates_by_round",
@@ -30,4 +31,7 @@ ROWS = {
 }
 """Accessor with the rows behind each report, a key of `workbench.analysis.ACCESSORS`."""
 
-__all__ = ["REPORTS", "ROWS"]
+NEEDS = {**ROWS, "staleness": "behind"}
+"""Accessor without which a tape cannot give the report: see ``tape.wb.untold``."""
+
+__all__ = ["NEEDS", "REPORTS", "ROWS"]

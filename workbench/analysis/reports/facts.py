@@ -41,30 +41,33 @@ def facts(source: Source, config: RunConfig | None = None, *, written: bool = Fa
         the preset: [its value, the run's]), ``state`` (``finished``, ``stopped``, ``running`` or ``cut_off``),
         ``state_reason``, ``closed`` (the tape), ``merges``, ``merges_wanted``, ``duration_s`` (from the start of
         rounds), ``began_s`` (the start of rounds on the clocks of the processes), ``learners_seen``,
-        ``torn_bytes`` (of records that a crash cut off in mid-write), ``faults_planned`` (chaos and scenario texts).
+        ``torn_bytes`` (of records that a crash cut off in mid-write), ``faults_planned`` (chaos and scenario texts),
+        ``imported`` (whether the tape was made from the logs of another trainer: then no key of ``config`` is known).
     """
     tables, config = tables_of(source), config or config_of(source)
     attrs = source.attrs if isinstance(source, xr.DataTree) else {}
     began, ended = run_span(tables)
     state, reason = _state(tables, closed=bool(attrs.get("closed", False)), written=written)
-    base = preset(config.preset) if config.preset in PRESETS else RunConfig()
+    imported = bool(attrs.get("imported"))
+    base = config if imported else preset(config.preset) if config.preset in PRESETS else RunConfig()
     return {
         "run_id": str(attrs.get("run_id", "")),
         "preset": config.preset,
         "clock": str(attrs.get("clock", "")),
         "code_version": str(attrs.get("code_version", "")),
-        "config": {key: getattr(config, key) for key in SHOWN},
+        "config": {key: None if imported else getattr(config, key) for key in SHOWN},
         "changed": {key: list(values) for key, values in diff(base, config).items()},
         "state": state,
         "state_reason": reason,
         "closed": bool(attrs.get("closed", False)),
         "merges": len(tables["merges"]["event"]),
-        "merges_wanted": config.rounds,
+        "merges_wanted": len(tables["merges"]["event"]) if imported else config.rounds,
         "duration_s": (ended - began) * NS,
         "began_s": began * NS,
         "learners_seen": learner_count(tables),
         "torn_bytes": int(attrs.get("torn_bytes", 0)),
         "faults_planned": dict(attrs.get("faults") or {}),
+        "imported": imported,
     }
 
 

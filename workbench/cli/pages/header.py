@@ -15,6 +15,8 @@ Run = Mapping[str, Any]
 def show(path: str, run: Run) -> Iterator[Text]:
     """Yield the name of a run, and its state."""
     about = f"{run['preset'] or 'no preset'}, {run['clock'] or 'unknown'} clock, seed {run['config']['seed']}"
+    if run["imported"]:
+        about = "imported from the logs of another trainer, clocks derived"
     yield Text.assemble((path, "bold"), f"  {about}")
     text, style = state(run)
     yield Text(text, style=style)

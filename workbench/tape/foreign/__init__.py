@@ -1,0 +1,1 @@
+"""Event logs of other trainers as tapes: what they prove, and no more."""
