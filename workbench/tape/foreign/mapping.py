@@ -21,15 +21,15 @@ FILE = "@file"
 KEYS = """\
 time          field with the time of a line
 time_unit     s (default), ms, us, ns, or iso (2026-01-31T12:00:00.5Z)
-replica       field with the name or number of the replica that wrote the line;
+replica       field with the name or number of the replica that wrote it;
               "@file": each file is one replica's, named as the file
 step          field with the number of the inner step that the line reports; a
-              number not above the one before: the replica was started again
+              number that does not rise: the replica was started again
 tokens        field with the tokens of the step (optional)
 loss          field with its loss (optional)
 duration      field with how long it took (optional; without it no goodput)
 duration_unit as time_unit, without iso
-sync          field with the number of the committed sync that the line reports;
+sync          field with the number of the committed sync that it reports;
               several lines may report the same sync
 participants  field with the list of its replicas (optional: who reports it)
 committed     field that must be true for a sync to count (optional)
