@@ -26,7 +26,7 @@ from workbench.tape.frames import read_journal
 
 LEARNERS = 2
 BUDGET = 0.99
-PAIRS, WINDOW_S, SETTLE_S = 16, 2.0, 0.4
+PAIRS, WINDOW_S, SETTLE_S = 16, 3.0, 0.4
 START_S = 120.0
 
 
