@@ -51,6 +51,11 @@ class Poisons:
                 _Waiting(acting.number, Poison(fault.kind, fault.factor, seed), persistent, last)
             )
 
+    def skip(self, count: int) -> None:
+        """The first ``count`` contributions have been sent."""
+        for _ in range(min(count, len(self._contributions))):
+            self._contributions.popleft()
+
     def on_capture(self, fragment: int, round_: int) -> tuple[Poison, FaultActed] | None:
         """The fault on this contribution, None if there is none."""
         if not self._contributions:

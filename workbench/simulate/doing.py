@@ -24,10 +24,10 @@ def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
         mailing.send_down(world, process, action)
     elif kind is act.Merge:
         took = world.times.merge_ns(action.fragment, action.round)
-        world.at(world.now + took, _merged, (world, process, action))
+        world.at(world.now + took, merged, (world, process, action))
     elif kind is act.Commit:
         took = world.times.commit_ns(action.fragment, action.round)
-        world.at(world.now + took, _committed, (world, process, action))
+        world.at(world.now + took, committed, (world, process, action))
     elif kind is act.Release:
         world.arithmetic.release(action.handle)
     elif kind is act.Finish:
@@ -36,14 +36,15 @@ def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
         world.failed = action.reason
 
 
-def _merged(world: World, process: SyncerProcess, order: act.Merge) -> None:
+def merged(world: World, process: SyncerProcess, order: act.Merge) -> None:
     """The merge is computed when it is through, so that a killed syncer has not made it."""
     if process.alive:
         numbers = world.arithmetic.merge(order)
         world.give(process, ev.MergeDone(order.round, order.fragment, *numbers))
 
 
-def _committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
+def committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
+    """The merged version is the current one."""
     if process.alive:
         world.arithmetic.commit(order.fragment, order.version)
         world.give(process, ev.CommitDone(order.round, order.fragment, order.version))
@@ -99,7 +100,7 @@ def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> 
     slow = world.network.acting.slow_factor(process.learner)
     process.injected_ns = int(whole * (slow - 1.0)) if slow > 1.0 else 0
     process.step = order
-    process.step_start = world.now
+    process.step_start = world.now + world.times.pause_ns(process.learner, order.step)
     process.step_end = world.now + whole + process.injected_ns
     process.token += 1
     world.at(process.step_end, step_ended, (world, process, process.token))

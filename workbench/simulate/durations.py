@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 from workbench.algorithms import draws
@@ -16,6 +17,7 @@ _DELAYS = 2
 
 
 COMMIT_NS = 100_000
+REPORT_NS = 1_000_000
 
 
 class Durations(Protocol):
@@ -31,7 +33,10 @@ class Durations(Protocol):
         """Until a new process holds its first state."""
 
     def step_ns(self, learner: int, n: int) -> int:
-        """Own step ``n``, injected slow-downs left out."""
+        """From a boundary to the end of own step ``n``, injected slow-downs left out."""
+
+    def pause_ns(self, learner: int, n: int) -> int:
+        """How much of that passes before the step itself begins."""
 
     def delay_ns(self, count: int) -> int:
         """One-way delay of what is no message, when ``count`` messages have been sent."""
@@ -47,6 +52,15 @@ class Durations(Protocol):
 
     def handed_ns(self, learner: int, fragment: int, version: int) -> int:
         """Until the transport has taken an UPDATE whose channel is free."""
+
+    def gone_ns(self, learner: int, number: int, count: int) -> int:
+        """Until the syncer sees the socket of a killed process closed, when ``count`` messages have been sent."""
+
+    def report_ns(self, learner: int, number: int) -> int:
+        """Until the syncer hears of the end of a process from the supervisor."""
+
+    def late_ns(self, rounds: Sequence[int]) -> int:
+        """How late the syncer wakes for the end of the grace windows of these rounds, or for anything else (none)."""
 
 
 class StepTimes:
@@ -93,6 +107,10 @@ class StepTimes:
         """A state is there at once."""
         return 0
 
+    def pause_ns(self, learner: int, n: int) -> int:
+        """A step begins at once."""
+        return 0
+
     def merge_ns(self, fragment: int, round_: int) -> int:
         """``merge_s`` [ns]."""
         return int(self.config.merge_s * SECOND)
@@ -103,6 +121,18 @@ class StepTimes:
 
     def handed_ns(self, learner: int, fragment: int, version: int) -> int:
         """A channel that is free takes an UPDATE at once."""
+        return 0
+
+    def gone_ns(self, learner: int, number: int, count: int) -> int:
+        """A message's delay [ns]."""
+        return self.delay_ns(count)
+
+    def report_ns(self, learner: int, number: int) -> int:
+        """A millisecond [ns]."""
+        return REPORT_NS
+
+    def late_ns(self, rounds: Sequence[int]) -> int:
+        """Nobody wakes late."""
         return 0
 
     def message_ns(self, learner: int, direction: int, message: Any, count: int) -> int:

@@ -22,7 +22,7 @@ def send_up(world: World, action: act.Send) -> None:
     nbytes = message.nbytes if type(message) is Fragment else CONTROL_BYTES
     at = world.network.delivery_at(world.now, action.connection, TO_SYNCER, action.channel, nbytes, message)
     if at >= 0:
-        world.at(at, _arrive_up, (world, action.connection, message))
+        world.at(at, arrive_up, (world, action.connection, message))
     elif type(message) is Fragment:
         world.arithmetic.release(message.handle)
 
@@ -36,7 +36,7 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
         message.handle, nbytes = world.arithmetic.update(message.fragment, message.version)
     at = world.network.delivery_at(world.now, action.connection, TO_LEARNER, action.channel, nbytes, message)
     if at >= 0:
-        world.at(at, _arrive_down, (world, action.connection, message))
+        world.at(at, arrive_down, (world, action.connection, message))
     elif is_update:
         world.arithmetic.release(message.handle)
     if is_update:
@@ -47,7 +47,8 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
         world.at(max(world.now, free) + taken, world.give, (process, event))
 
 
-def _arrive_up(world: World, connection: int, message: Any) -> None:
+def arrive_up(world: World, connection: int, message: Any) -> None:
+    """A learner's message is there; a contribution is looked at first."""
     if type(message) is not Fragment:
         world.give(world.syncer, ev.Received(connection, message))
     elif world.syncer.alive:
@@ -57,7 +58,8 @@ def _arrive_up(world: World, connection: int, message: Any) -> None:
         world.arithmetic.release(message.handle)
 
 
-def _arrive_down(world: World, connection: int, message: Any) -> None:
+def arrive_down(world: World, connection: int, message: Any) -> None:
+    """A syncer's message is there, if the process that it was sent to still lives."""
     link = world.network.connections[connection]
     process = world.learners[link.learner]
     if process.number == link.process_number and process.alive:

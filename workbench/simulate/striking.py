@@ -10,7 +10,7 @@ from workbench.protocol.acting import Acting, ActingFaults, seeded
 from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, FaultPlan, ended, injected
 from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import Kind
-from workbench.simulate.processes import VirtualProcess
+from workbench.simulate.processes import LearnerProcess, VirtualProcess
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World
@@ -33,9 +33,13 @@ class Striker:
         self.waiting: list[Fault] = []
         self.late: dict[int, Fault] = {f.learner: f for f in plan.faults if f.kind == "late"}
         self.began: dict[int, int] = {}
+        self.plan(plan)
+
+    def plan(self, plan: FaultPlan) -> None:
+        """Have the faults of a plan strike when their time comes; late starts are the world's."""
         for fault in plan.faults:
             if fault.kind != "late" and fault.at_round < 0 and fault.at_merge < 0:
-                world.at(fault.at_ns, self._due, (fault,))
+                self.world.at(fault.at_ns, self._due, (fault,))
         self.waiting += [f for f in plan.faults if f.at_round >= 0 or f.at_merge >= 0]
 
     def _due(self, fault: Fault) -> None:
@@ -72,6 +76,30 @@ class Striker:
         world.supervise(Kind.FAULT_INJECTED, **injected(fault, number, world.now, effect))
         self._again(fault)
         return effect
+
+    def take_up(self, fault: Fault, began_ns: int, now: int, effect: bool, used: int = 0) -> None:
+        """A fault that struck before this world's time: what is left of it at ``now`` acts on.
+
+        ``used`` says on how many messages a counted fault has acted.
+        """
+        number = len(self.struck) + 1
+        self.struck.append((fault, (), effect))
+        self.began[number] = began_ns
+        acting, until = Acting(number, fault), began_ns + fault.for_ns
+        if not effect or (fault.for_ns and until <= now):
+            return
+        process = self.world.syncer if fault.learner < 0 else self.world.learners.get(fault.learner)
+        if fault.kind in LASTING_KINDS:
+            self.world.network.acting.begin(acting)
+            if fault.for_ns:
+                self.world.at(until, _end, (self.world, acting))
+        elif fault.kind in NUMBER_KINDS and used < fault.count:
+            _poison(self.world, acting)
+            if isinstance(process, LearnerProcess):
+                process.poisons.skip(used)
+        elif fault.kind in ("stall", "stall_syncer") and process is not None and process.alive:
+            process.stops += 1
+            self.world.at(until, _resume, (self.world, process, acting))
 
     def _again(self, fault: Fault) -> None:
         if fault.every_ns and fault.times != 1:

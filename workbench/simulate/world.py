@@ -25,15 +25,14 @@ from workbench.protocol.settings import (
     learner_settings_of,
     settings_book_of,
 )
+from workbench.protocol.syncer_state import RoundState, SyncerState
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
-from workbench.simulate.durations import Durations, StepTimes
+from workbench.simulate.durations import REPORT_NS, Durations, StepTimes
 from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
-
-REPORT_NS = 1_000_000
 
 
 class Observer(Protocol):
@@ -166,21 +165,22 @@ class World:
         process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
         self.learners[learner] = process
         self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
-        self.at(self.now + self.times.start_ns(learner, number), self._wake_up_learner, (process,))
+        self.at(self.now + self.times.start_ns(learner, number), self.wake_up_learner, (process,))
 
-    def _wake_up_learner(self, process: LearnerProcess) -> None:
+    def wake_up_learner(self, process: LearnerProcess) -> None:
+        """The machine of a learner's process begins."""
         if process.alive:
             process.started = True
             self._do_all(process, process.machine.start(self.now))
-            self._schedule_wake(process)
+            self.schedule_wake(process)
 
     def _start_syncer(self, reason: str, uncommitted: tuple[tuple[int, int, int], ...]) -> None:
         process = self.syncer
         process.started = True
         self._do_all(process, process.machine.start(self.now, reason, uncommitted))
-        self._schedule_wake(process)
+        self.schedule_wake(process)
         for foreign in (self.supervisor, self.evaluator):
-            self._report(foreign)
+            self.report(foreign)
         self.evaluate_when_due()
 
     def restart_syncer(self) -> None:
@@ -199,8 +199,10 @@ class World:
         self.arithmetic.drop(learner)
         number = process.machine.state.connection
         self.network.close(number)
-        self.at(self.now + self.delay_ns(), self._tell_syncer, (number,))
-        self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(process.number), reason=how)
+        gone = self.times.gone_ns(learner, process.number, self.network.count)
+        self.at(self.now + gone, self._tell_syncer, (number,))
+        told = self.times.report_ns(learner, process.number)
+        self.supervise(Kind.PROCESS_ENDED, told, peer=process_of(learner), value=float(process.number), reason=how)
 
     def kill_syncer(self) -> None:
         """SIGKILL: what is not in the journal never happened; every connection closes."""
@@ -259,13 +261,15 @@ class World:
             self.inputs.append((SYNCER, process.machine.state.incarnation, self.now, self._encode(event)))
         self._do_all(process, process.machine.handle(self.now, event))
         self.journal_inputs()
-        self._schedule_wake(process)
+        self.schedule_wake(process)
 
-    def _schedule_wake(self, process: VirtualProcess) -> None:
+    def schedule_wake(self, process: VirtualProcess) -> None:
+        """Have a machine woken when it wants to be."""
         wake = process.machine.wake_at
         if wake >= 0 and (process.scheduled_wake < 0 or wake < process.scheduled_wake):
             process.scheduled_wake = wake
-            self.at(wake, self._wake, (process, wake))
+            late = self.times.late_ns(_graces(process.machine.state, wake)) if process is self.syncer else 0
+            self.at(wake + late, self._wake, (process, wake))
 
     def _wake(self, process: VirtualProcess, asked: int) -> None:
         if process.scheduled_wake != asked or not process.alive:
@@ -276,7 +280,7 @@ class World:
         if self.now >= process.machine.wake_at:
             self._take(process, ev.Woken())
         else:
-            self._schedule_wake(process)
+            self.schedule_wake(process)
 
     def ask(self, values: dict[str, Any], who: str) -> None:
         """Somebody asks the syncer for other settings; a dead syncer hears nothing."""
@@ -310,12 +314,12 @@ class World:
 
     # the supervisor and the evaluator
 
-    def supervise(self, kind: Kind, **columns: Any) -> None:
+    def supervise(self, kind: Kind, after_ns: int = REPORT_NS, /, **columns: Any) -> None:
         """A record of the supervisor, on its way to the syncer."""
         self.supervisor.record(self.now, kind, **columns)
-        self.at(self.now + REPORT_NS, self._report, (self.supervisor,))
+        self.at(self.now + after_ns, self.report, (self.supervisor,))
 
-    def _report(self, foreign: ForeignProcess) -> None:
+    def report(self, foreign: ForeignProcess) -> None:
         """Give the syncer what it has not journalled; its predecessor may have died with it."""
         if not (self.syncer.alive and self.syncer.started):
             return
@@ -345,4 +349,9 @@ class World:
             tokens=tokens // sum(self.sizes),
             detail={"versions": list(state.versions), "seconds": 0.0},
         )
-        self._report(self.evaluator)
+        self.report(self.evaluator)
+
+
+def _graces(state: SyncerState, wake: int) -> list[int]:
+    """Rounds whose grace window is over at a time."""
+    return [t for t, r in state.rounds.items() if r.state == RoundState.GRACE and r.quorum_at + r.window_ns == wake]

@@ -11,6 +11,7 @@ from workbench.algorithms.codecs import CODECS
 from workbench.config import ConfigError, RunConfig, diff
 from workbench.config.keys import require_key
 from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
+from workbench.training.inner import horizon_of
 
 ARITHMETIC, SCHEDULE = "arithmetic", "schedule"
 """Classes of an answer: one exact run on the schedule of the tape, or virtual time from a branch on."""
@@ -54,12 +55,20 @@ class Changes(NamedTuple):
         `ARITHMETIC` or `SCHEDULE`, as far as the keys say.
     from_start : bool
         The run is another from its start.
+    bytes_ratio : float
+        Size of a contribution over what it was.
     """
 
     config: RunConfig
     values: dict[str, Any]
     kind: str
     from_start: bool
+    bytes_ratio: float = 1.0
+
+    @property
+    def computes_anew(self) -> bool:
+        """Whether values change where the schedule does not."""
+        return any(key in ARITHMETIC_KEYS for key in self.values)
 
 
 def changes_of(parent: RunConfig, wanted: Mapping[str, Any]) -> Changes:
@@ -81,8 +90,12 @@ def changes_of(parent: RunConfig, wanted: Mapping[str, Any]) -> Changes:
     config = parent.set(dict(wanted))
     values = {key: new for key, (_, new) in diff(parent, config).items()}
     _check_learners(parent, config)
-    schedule = any(key in SCHEDULE_KEYS and not _same_size(key, parent, config) for key in values)
-    return Changes(config, values, SCHEDULE if schedule else ARITHMETIC, any(key in START_KEYS for key in values))
+    if "rounds" in values and not config.inner.horizon:  # more merges, at the learning rates of the tape
+        config = config.set({"inner.horizon": horizon_of(parent)})
+    ratio = _payload_bytes(config.codec) / _payload_bytes(parent.codec)
+    schedule = any(key in SCHEDULE_KEYS and not (key == "codec" and ratio == 1.0) for key in values)
+    kind = SCHEDULE if schedule else ARITHMETIC
+    return Changes(config, values, kind, any(key in START_KEYS for key in values), ratio)
 
 
 def check_live(values: Mapping[str, Any], from_round: int) -> None:
@@ -116,9 +129,6 @@ def _check_learners(parent: RunConfig, config: RunConfig) -> None:
         )
 
 
-def _same_size(key: str, parent: RunConfig, config: RunConfig) -> bool:
-    """Whether a change of codec leaves the payloads as long as they were."""
-    if key != "codec":
-        return False
+def _payload_bytes(codec: str) -> int:
     values = np.ones(1024, np.float32)
-    return len({CODECS[codec].encode(values, values).nbytes for codec in (parent.codec, config.codec)}) == 1
+    return int(CODECS[codec].encode(values, values).nbytes)

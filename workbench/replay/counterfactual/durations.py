@@ -7,15 +7,16 @@ number).  What the tape does not have is drawn from the same learner's own value
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 from workbench.algorithms import draws
 from workbench.protocol.acting import TO_SYNCER
-from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
+from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update, Welcome
 from workbench.replay.counterfactual.measured import Measured
+from workbench.simulate.durations import REPORT_NS
 
-_KINDS = ("step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt")
+_KINDS = ("step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt", "welcome")
 
 
 class KeyedTimes:
@@ -32,12 +33,15 @@ class KeyedTimes:
 
     Attributes
     ----------
+    sent : Counter
+        UPDATEs sent so far, by (learner, fragment, version).
     asked, drawn : Counter
         By kind: durations that were needed, and those that the tape does not have.
     """
 
     def __init__(self, measured: Measured, seed: int, bytes_ratio: float = 1.0) -> None:
         self.measured, self.seed, self.bytes_ratio = measured, seed, bytes_ratio
+        self.sent: Counter[tuple[int, int, int]] = Counter()
         self.asked: Counter[str] = Counter()
         self.drawn: Counter[str] = Counter()
 
@@ -48,6 +52,11 @@ class KeyedTimes:
     def step_ns(self, learner: int, n: int) -> int:
         """From the boundary before own step ``n`` to its end, without stalls, waits and injected slow-downs."""
         return self._of("step", learner, n)
+
+    def pause_ns(self, learner: int, n: int) -> int:
+        """From the boundary before own step ``n`` to its beginning; the smallest of the learner where it is drawn."""
+        known = self.measured.tables["pause"].get((learner, n))
+        return known if known is not None else min(self.measured.pool("pause", learner), default=0)
 
     def delay_ns(self, count: int) -> int:
         """One-way delay of what the tape has no time for: heartbeats, notices, a socket that opens or closes."""
@@ -70,8 +79,27 @@ class KeyedTimes:
         return self._of("commit", -1, (fragment, round_))
 
     def handed_ns(self, learner: int, fragment: int, version: int) -> int:
-        """Until the transport has taken an UPDATE."""
-        return self._of("handed", learner, (fragment, version))
+        """Until the transport has taken an UPDATE; asked for once for every sending, after its delay."""
+        self.sent[learner, fragment, version] += 1
+        return self._of("handed", learner, (fragment, version, self.sent[learner, fragment, version]))
+
+    def sent_before(self, learner: int, origin: int, handed: bool) -> int:
+        """The delay of an UPDATE that the tape's syncer sent with the record ``origin``, or until it was taken."""
+        key = self.measured.sendings[origin]
+        return self._of("handed" if handed else "update", learner, key)
+
+    def gone_ns(self, learner: int, number: int, count: int) -> int:
+        """Until the syncer sees that a killed process is gone."""
+        return self.measured.tables["gone"].get((learner, number), self.measured.delay_ns)
+
+    def report_ns(self, learner: int, number: int) -> int:
+        """Until it hears of that: not before it sees it."""
+        return self.gone_ns(learner, number, 0) + REPORT_NS
+
+    def late_ns(self, rounds: Sequence[int]) -> int:
+        """How late the syncer wakes at the end of a grace window; the median where the tape's round had no such end."""
+        table, usual = self.measured.tables["late"], self.measured.late_ns
+        return max((table.get((-1, t), usual) for t in rounds), default=0)
 
     def message_ns(self, learner: int, direction: int, message: Any, count: int) -> int:
         """One-way delay of a message."""
@@ -80,7 +108,10 @@ class KeyedTimes:
         if isinstance(message, Pull):
             return self._of("down", learner, message.round)
         if isinstance(message, Update):
-            return self._of("update", learner, (message.fragment, message.version))
+            nth = self.sent[learner, message.fragment, message.version] + 1
+            return self._of("update", learner, (message.fragment, message.version, nth))
+        if isinstance(message, Welcome) and self.measured.has("welcome", learner, message.incarnation):
+            return self._of("welcome", learner, message.incarnation)
         return self.measured.delay_ns
 
     def _up(self, learner: int, message: Any) -> int:

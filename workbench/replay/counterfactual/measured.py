@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator
 from statistics import median
 from typing import Any
@@ -25,11 +25,20 @@ class Measured:
     Attributes
     ----------
     tables : dict of kind to dict of (learner, key) to int
-        ``step`` by own step, ``meta`` (METADATA on its way) by own step, ``up`` and ``down`` (a contribution and its
-        PULL on their way) by round, ``update`` and ``handed`` by (fragment, version), ``merge`` and ``commit`` by
-        (fragment, round) under learner -1, ``start`` and ``adopt`` by process number.
+        By own step: ``step``, the ``pause`` before it, ``meta`` (METADATA on its way).  By round: ``up`` and
+        ``down``, a contribution and its PULL on their way.  By (fragment, version, how-manieth sending): ``update`` and
+        ``handed``.  By process number: ``start``, ``adopt``, ``gone`` (until the syncer sees that it was killed); by
+        incarnation ``welcome``.  Under learner -1: ``merge`` and ``commit`` by (fragment, round), ``late`` by round
+        (how late the syncer woke at the end of a grace window).
     delay_ns : int
-        One-way delay of a small message: the median of all METADATA.
+        One-way delay of what the tape has no time for: that of a quick METADATA (5th percentile), since what is sent
+        after it on the same channel has not waited for it.
+    sendings : dict of int to (fragment, version, how-manieth)
+        By the seq of the record of the sending.
+    folded : set of int
+        Those of which a fold is on the tape.
+    late_ns : int
+        How late the syncer wakes, as a rule.
     begins : dict of process to int
         When the syncer and each learner were started first.
     offsets : dict of learner to int
@@ -42,6 +51,9 @@ class Measured:
         self.offsets: dict[int, int] = defaultdict(int)
         self.stalls = spans_of(parent.records, ("stall",))
         self._disturbed = spans_of(parent.records, DISTURBING)
+        self.sendings: dict[int, tuple[int, int, int]] = {}
+        self.folded: set[int] = set()
+        self._counts: Counter[tuple[int, int, int]] = Counter()
         self._first: set[tuple[int, int]] = set()
         self._pools: dict[tuple[str, int], list[int]] = {}
         self._records, self._event_of = parent.records, parent.event_of
@@ -51,7 +63,13 @@ class Measured:
         self._pulls()
         self._updates(arrived.handed, late=parent.config.fold_at == "due")
         self._merges()
+        self._ends()
         self._starts(arrived.joins)
+        self.late_ns = int(median(self.tables["late"].values() or [0]))
+
+    def has(self, kind: str, learner: int, key: Hashable) -> bool:
+        """Whether the tape has a duration."""
+        return (learner, key) in self.tables[kind]
 
     def pool(self, kind: str, learner: int) -> list[int]:
         """A learner's own values to draw from; of all learners if it has none."""
@@ -87,7 +105,9 @@ class Measured:
             elif r.kind == Kind.STEP_ENDED and learner in before:
                 start, first = before[learner]
                 lost = r.detail["waited_ns"] + r.detail["injected_ns"] + overlap(self.stalls[learner], start, r.time_ns)
-                self.tables["step"][learner, r.step] = max(1, r.time_ns - start - lost)
+                self.tables["step"][learner, r.step] = whole = max(1, r.time_ns - start - lost)
+                pause = r.detail["start_ns"] - start - r.detail["waited_ns"]
+                self.tables["pause"][learner, r.step] = min(max(0, pause), whole - 1)
                 if first:
                     self._first.add((learner, r.step))
                 before[learner] = r.time_ns, False
@@ -105,8 +125,8 @@ class Measured:
                 self.offsets[learner] = least
             for n, (at, came) in own.items():
                 self._keep("meta", learner, n, at + self.offsets[learner], came)
-        every = list(self.tables["meta"].values())
-        self.delay_ns = int(median(every)) if every else 1_000_000
+        every = sorted(self.tables["meta"].values())
+        self.delay_ns = every[len(every) // 20] if every else 1_000_000
 
     def _pulls(self) -> None:
         for r in self._records:
@@ -121,20 +141,32 @@ class Measured:
             if asked is not None:
                 self._keep("down", learner, r.round, asked.time_ns, at)
 
-    def _updates(self, handed: dict[tuple[int, Hashable], int], late: bool) -> None:
+    def _updates(self, handed: dict[tuple[int, int, int], list[int]], late: bool) -> None:
         """An UPDATE came after the boundary before that of its fold, as near to a small message's delay as can be."""
         boundaries: dict[int, tuple[int, int]] = {}
         for r in self._records:
             learner = learner_of(r.process)
             if r.kind == Kind.UPDATE_SENT:
-                key = (learner_of(r.peer), (r.fragment, r.version))
-                if key in handed:
-                    self._keep("handed", *key, r.time_ns, handed[key])
+                self._sent(r, handed)
             elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED) and r.process >= FIRST_LEARNER:
                 boundaries[learner] = r.time_ns, boundaries.get(learner, (-1, -1))[0]
             elif r.kind == Kind.UPDATE_FOLDED and (sent := self._cause(r)) is not None:
                 came = self._came(r, sent.time_ns, boundaries.get(learner, (-1, -1)), self.offsets[learner], late)
-                self._keep("update", learner, (r.fragment, r.version), sent.time_ns, came)
+                self.folded.add(sent.seq)
+                self._keep("update", learner, self.sendings[sent.seq], sent.time_ns, came)
+        for r in self._records:  # what was never folded has held nothing up
+            if r.kind == Kind.UPDATE_SENT and r.seq not in self.folded:
+                self.tables["update"].setdefault((learner_of(r.peer), self.sendings[r.seq]), self.delay_ns)
+
+    def _sent(self, r: Record, handed: dict[tuple[int, int, int], list[int]]) -> None:
+        """A version may be sent to a learner more than once: the how-manieth sending is part of the key."""
+        learner = learner_of(r.peer)
+        self._counts[learner, r.fragment, r.version] += 1
+        nth = self._counts[learner, r.fragment, r.version]
+        self.sendings[r.seq] = (r.fragment, r.version, nth)
+        taken = handed.get((learner, r.fragment, r.version), [])
+        if len(taken) >= nth and taken[nth - 1] >= r.time_ns:
+            self._keep("handed", learner, self.sendings[r.seq], r.time_ns, taken[nth - 1])
 
     def _came(self, fold: Record, sent: int, boundary: tuple[int, int], off: int, late: bool) -> int:
         """When an UPDATE arrived that was folded then; ``boundary``: the last one, and the one before."""
@@ -142,16 +174,35 @@ class Measured:
         if fold.time_ns > last:  # the learner waited, and folded what came at once
             return fold.time_ns + off
         least = sent if late else before + off + 1
-        return min(max(sent + self.delay_ns, least), last + off)
+        return min(max(sent + self.delay_ns, least), last + off - 1)
 
     def _merges(self) -> None:
         merged: dict[int, Record] = {}
+        windows: dict[int, float] = {}
         for r in self._records:
-            if r.kind == Kind.MERGED:
+            if r.kind == Kind.QUORUM_REACHED:
+                windows[r.round] = r.value
+            elif r.kind == Kind.GRACE_ENDED and r.reason == "over" and windows.get(r.round, -1.0) > 0.0:
+                late = round((r.value - windows[r.round]) * SECOND)
+                self._keep("late", -1, r.round, r.time_ns - late, r.time_ns)
+            elif r.kind == Kind.MERGED:
                 merged[r.round] = r
                 self._keep("merge", -1, (r.fragment, r.round), r.detail["pull_ns"], r.detail["merge_ns"])
             elif r.kind == Kind.MERGE_COMMITTED and not r.reason and r.round in merged:
                 self._keep("commit", -1, (r.fragment, r.round), merged[r.round].time_ns, r.time_ns)
+
+    def _ends(self) -> None:
+        """From a kill, or an end of its own, to the loss that the syncer declares."""
+        struck: dict[int, int] = {}
+        number: dict[int, int] = {}
+        for r in sorted(self._records, key=lambda r: r.time_ns):
+            learner = learner_of(r.peer)
+            if r.kind == Kind.PROCESS_STARTED:
+                number[learner] = int(r.value)
+            elif (r.kind == Kind.FAULT_INJECTED and r.reason in ("kill", "exit")) or r.kind == Kind.PROCESS_ENDED:
+                struck.setdefault(learner, r.time_ns)
+            elif r.kind == Kind.LEARNER_LOST and learner in struck:
+                self.tables["gone"].setdefault((learner, number.get(learner, 1)), r.time_ns - struck.pop(learner))
 
     def _starts(self, joins: dict[tuple[int, int], int]) -> None:
         """Start-ups, from the start of a process to its JOIN, and from its JOIN to its first state."""
@@ -169,8 +220,10 @@ class Measured:
                 joined[learner] = r
             elif r.kind == Kind.STATE_ADOPTED and learner_of(r.process) in joined:
                 mine = learner_of(r.process)
-                span = r.time_ns + self.offsets[mine] - joined[mine].time_ns - self.delay_ns
-                self.tables["adopt"].setdefault((mine, int(joined[mine].value)), max(0, span))
+                span = max(0, r.time_ns + self.offsets[mine] - joined[mine].time_ns)
+                welcome = min(span // 2, self.delay_ns)
+                self.tables["welcome"].setdefault((mine, joined[mine].version), welcome)
+                self.tables["adopt"].setdefault((mine, int(joined[mine].value)), span - welcome)
 
 
 class Arrived:
@@ -180,20 +233,19 @@ class Arrived:
     ----------
     metadata : dict of (learner, own step) to int
     joins : dict of (learner, process number) to int
-    handed : dict of (learner, (fragment, version)) to int
-        When the transport had taken the UPDATE.
+    handed : dict of (learner, fragment, version) to list of int
+        When the transport had taken each UPDATE of it.
     """
 
     def __init__(self, parent: Parent) -> None:
         self.metadata: dict[tuple[int, int], int] = {}
         self.joins: dict[tuple[int, int], int] = {}
-        self.handed: dict[tuple[int, Hashable], int] = {}
+        self.handed: dict[tuple[int, int, int], list[int]] = defaultdict(list)
         owners: dict[int, int] = {}
         for number, item in enumerate(parent.inputs):
             event = parent.decoded(number)
             if isinstance(event, Handed) and event.connection in owners:
-                key = (owners[event.connection], (event.fragment, event.version))
-                self.handed.setdefault(key, item.time_ns)
+                self.handed[owners[event.connection], event.fragment, event.version].append(item.time_ns)
             if not isinstance(event, Received):
                 continue
             message: Any = event.message

@@ -89,8 +89,8 @@ class Parent:
             ) from error
 
 
-def read_parent(run: str | Path | xr.DataTree) -> Parent:
-    """Read all that a counterfactual needs of a run.
+def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
+    """Read all that a counterfactual needs of a run; ``path`` says where an open tape lies.
 
     Raises
     ------
@@ -105,6 +105,7 @@ def read_parent(run: str | Path | xr.DataTree) -> Parent:
         raise TapeError(f"{tape.name} holds nothing that happened; expected a run that its syncer has recorded")
     numbers = [i for i, item in enumerate(inputs) if item.process == SYNCER]
     positions = tape["inputs"].dataset["event"].values[numbers].tolist()
-    path = str(tape.name) if isinstance(run, xr.DataTree) else str(Path(run).resolve())
+    if not isinstance(run, xr.DataTree):
+        path = str(Path(run).resolve())
     config = from_toml(tape.attrs["config"])
-    return Parent(path, tape, config, records, [inputs[i] for i in numbers], positions)
+    return Parent(path or str(tape.name), tape, config, records, [inputs[i] for i in numbers], positions)

@@ -8,7 +8,7 @@ would have happened.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -65,9 +65,10 @@ class Branch(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message of the syncer: when it left, in which life."""
+    """A message of the syncer: when it left, in which of its lives."""
 
     time_ns: int
+    life: int
     send: act.Send
 
 
@@ -83,19 +84,29 @@ class Retelling:
         Executors under that configuration.
     stop_ns : int, optional
         Branch before the first input at or after this time, whatever the machine says.
+    from_round : int, optional
+        Branch behind the input at which this round is opened.
 
     Attributes
     ----------
     log : list of (inputs, records)
         The new journal so far.
     sent : list of Sent
-        Messages of the syncer's present life.
+        All messages of the syncer.
     orders : dict of round to Merge
         Merges that are under way.
     """
 
-    def __init__(self, parent: Parent, config: RunConfig, numbers: Numbers, stop_ns: int | None = None) -> None:
-        self.parent, self.config, self.numbers, self.stop_ns = parent, config, numbers, stop_ns
+    def __init__(
+        self,
+        parent: Parent,
+        config: RunConfig,
+        numbers: Numbers,
+        stop_ns: int | None = None,
+        from_round: int | None = None,
+    ) -> None:
+        self.parent, self.config, self.numbers = parent, config, numbers
+        self.stop_ns, self.from_round = stop_ns, from_round
         self.fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
         self.machine = syncer.SyncerMachine(syncer.new_state(self.fixed, settings_book_of(config)))
         self.settings = {0: msgspec.structs.replace(self.machine.state.book.learner)}
@@ -141,6 +152,11 @@ class Retelling:
         self._folds[p, version] -= 1
         return self._thetas[p, version]
 
+    def kept(self, p: int, version: int) -> np.ndarray:
+        """A version that may still be on its way to a learner; the current one where it is not kept any more."""
+        found = self._thetas.get((p, version))
+        return found if found is not None else self.numbers.current[p]
+
     # the syncer
 
     def _start_up_to(self, incarnation: int) -> None:
@@ -158,7 +174,7 @@ class Retelling:
                 for p, version in enumerate(found.state.versions):
                     self._keep_theta(p, version)
                 uncommitted = found.uncommitted
-                self.sent, self.orders = [], {}
+                self.orders = {}
             self.lives += 1
             made = self._note(record.time_ns, self.machine.start(record.time_ns, record.reason, uncommitted))
             self._journal([], made)
@@ -176,6 +192,8 @@ class Retelling:
             self.numbers.commit(event.fragment, event.version)
             self._keep_theta(event.fragment, event.version)
         found = self._difference(start, stop, made)
+        if found is None and self.from_round is not None and self.machine.state.opened_t >= self.from_round:
+            found = len(self.records), "round"
         if found is None:
             self._release(done)
             return None
@@ -200,7 +218,7 @@ class Retelling:
             if kind is act.Append:
                 made += [_record(_encode(record)) for record in action.records]
             elif kind is act.Send:
-                self.sent.append(Sent(now, action))
+                self.sent.append(Sent(now, self.lives, action))
             elif kind is act.Merge:
                 self.orders[action.round] = action
         for record in made:
@@ -247,7 +265,7 @@ class Retelling:
         if hasattr(message, "records"):
             message = msgspec.structs.replace(message, records=records)
         if isinstance(message, Metadata | Join):
-            return ev.Received(event.connection, self._counted(message))
+            return ev.Received(event.connection, self.counted(message))
         if isinstance(message, Fragment):
             return self._fragment(event, message)
         return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
@@ -263,7 +281,7 @@ class Retelling:
             known = self.renewed[key] = _record(_encode(self.learners[record.process].renew(event)))
         return known
 
-    def _counted(self, message: Any) -> Any:
+    def counted(self, message: Any) -> Any:
         """Counters as they are now, if a fold keeps more or less than it did."""
         process = message.learner + FIRST_LEARNER
         seq = message.clock[process] if process < len(message.clock) else 0
@@ -282,6 +300,24 @@ class Retelling:
         self.numbers.payloads[message.handle] = self.numbers.payloads.pop(own)
         message = msgspec.structs.replace(message, steps=captured.steps, tokens=captured.tokens, digest=captured.digest)
         return ev.Received(event.connection, message, *self.numbers.looks(message.handle))
+
+    def advance(self, process: int, seqs: Sequence[int]) -> None:
+        """Let a learner's program go on to records that are not in the journal."""
+        for seq in seqs:
+            event = self.parent.event_of.get((process, seq))
+            if event is not None:
+                self.learners[process].renew(event)
+
+    def fragment_under_way(self, message: Fragment) -> Fragment | None:
+        """A contribution that has not arrived, with its payload under a handle of now; None if that is gone."""
+        process = message.learner + FIRST_LEARNER
+        captured = self.renewed.get((process, message.origin))
+        own = self.learners[process].handles.get(message.origin)
+        if captured is None or own is None:
+            return None
+        return msgspec.structs.replace(
+            message, steps=captured.steps, tokens=captured.tokens, digest=captured.digest, handle=own
+        )
 
     def _evaluated(self, record: Record) -> Record:
         """An evaluation: of weights that are the tape's it is the tape's."""

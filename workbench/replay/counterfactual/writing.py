@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algorithms.digest import digest
-from workbench.config import RunConfig, to_toml
+from workbench.config import ConfigError, RunConfig, to_toml
 from workbench.protocol.records import Record
 from workbench.replay.counterfactual.parent import Parent
 from workbench.tape import Input, JournalWriter, Recorder, create_run_folder
@@ -21,6 +21,19 @@ RUNS = Path("runs")
 def free_folder() -> Path:
     """The next free folder for a counterfactual."""
     return next(path for n in range(1, 10**9) if not (path := RUNS / f"what-if-{n}").exists())
+
+
+def checked_folder(path: Path) -> Path:
+    """A folder that is free for a run.
+
+    Raises
+    ------
+    ConfigError
+        It holds something.
+    """
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise ConfigError(f"--out {path} exists; allowed: a new or an empty folder")
+    return path
 
 
 def header_of(

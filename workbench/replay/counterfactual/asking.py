@@ -1,0 +1,303 @@
+"""`what_if`: a run's tape asked what would have been with something changed (DESIGN section 3)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from workbench.config import ConfigError, RunConfig
+from workbench.datasets import open_text
+from workbench.protocol.events import SettingsAsked
+from workbench.protocol.faults import Fault
+from workbench.replay.counterfactual import plan
+from workbench.replay.counterfactual.branching import Cut, ask_again, assemble
+from workbench.replay.counterfactual.changes import SCHEDULE, Changes, changes_of, check_live
+from workbench.replay.counterfactual.continuing import from_start, go_on, patience_of, plan_of
+from workbench.replay.counterfactual.durations import KeyedTimes
+from workbench.replay.counterfactual.lives import AtBranch, learners_at
+from workbench.replay.counterfactual.measured import Measured
+from workbench.replay.counterfactual.outcome import WhatIf, numbers_of, words_of
+from workbench.replay.counterfactual.parent import Parent, read_parent
+from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of
+from workbench.replay.environment import adopt_threads, check_data
+from workbench.simulate.numbers import Numbers
+from workbench.simulate.world import World
+from workbench.tape import open_tape
+from workbench.training.environment import fingerprint
+from workbench.training.program import TrainingProgram
+
+__all__ = ["WhatIf", "what_if"]
+
+Progress = Callable[[int, int], None]
+"""Takes (merges done, merges of the run)."""
+WHO = "what-if"
+SECOND = 10**9
+
+
+def what_if(
+    run: str | Path | xr.DataTree,
+    changes: Mapping[str, Any] | None = None,
+    /,
+    *,
+    seeds: int = 1,
+    from_round: int | None = None,
+    without: Sequence[int | str] = (),
+    moved: Mapping[int, float] | None = None,
+    added: Sequence[Fault] = (),
+    resimulate: bool = False,
+    out: str | Path | None = None,
+    path: str = "",
+    progress: Progress | None = None,
+    **values: Any,
+) -> WhatIf:
+    """Ask what a run would have been with something changed, and leave the answer as a run of its own.
+
+    Arithmetic (merge, weights, outer, its numbers, fold, inner.rate) keeps the schedule of the tape and computes
+    everything anew: one exact answer.  A change of the schedule (quorum, grace, …, a fault removed, moved or added)
+    runs the machines on the recorded inputs up to the first record that differs; from there on virtual time takes over,
+    with the durations of the tape by key, and draws where it has none.
+
+    Parameters
+    ----------
+    run : path or xarray.DataTree
+        Run folder, tape, or an open tape.
+    changes, **values
+        Keys of the configuration with their new values; dotted ones in ``changes``.
+    seeds : int
+        Children with draws of their own; an arithmetic answer has one.
+    from_round : int, optional
+        The change acts from the opening of this round on.
+    without : sequence of int or str
+        Faults to remove: numbers, kinds (``"kill"``) or kinds at a learner (``"kill:2"``).
+    moved : mapping of int to float, optional
+        Fault by number to the time at which it strikes instead [s].
+    added : sequence of Fault, optional
+        Others.
+    resimulate : bool
+        Virtual time from the start, whatever is changed: a test of the timing model.
+    out : path, optional
+        Folder of the child; with several seeds of ``seed-0``, ``seed-1``, …; by default the next free below ``runs/``.
+    path : str, optional
+        Where the parent lies, for the record, if ``run`` is an open tape.
+    progress : callable, optional
+        Called now and then with (merges done, merges of the run).
+
+    Returns
+    -------
+    WhatIf
+
+    Raises
+    ------
+    TapeError
+        There is no tape, or it lacks what the question needs.
+    ConfigError
+        A change that no tape can answer for, or an unknown key, value or fault.
+    """
+    folder = free_folder() if out is None else checked_folder(Path(out))
+    parent = read_parent(run, path)
+    wanted = changes_of(parent.config, {**(changes or {}), **values})
+    if seeds < 1:
+        raise ConfigError(f"seeds = {seeds}; allowed: from 1")
+    if from_round is not None:
+        check_live(wanted.values, from_round)
+    faults = _Faults.of(parent, without, moved or {}, added)
+    question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
+    return question.answer(folder)
+
+
+@dataclass(frozen=True)
+class _Faults:
+    """Faults of the child: those that stay, those that are gone, those that are new."""
+
+    kept: list[plan.Struck]
+    removed: list[plan.Struck]
+    added: list[Fault]
+    ends: list[plan.Ended]
+
+    @classmethod
+    def of(
+        cls, parent: Parent, without: Sequence[int | str], moved: Mapping[int, float], added: Sequence[Fault]
+    ) -> _Faults:
+        struck = plan.faults_of(parent)
+        removed = plan.chosen(struck, [*without, *moved])
+        new = list(added)
+        for s in removed:
+            if s.number in moved:
+                new.append(replace(s.fault, at_ns=int(moved[s.number] * SECOND), at_round=-1, at_merge=-1))
+        gone = {s.number for s in removed}
+        return cls([s for s in struck if s.number not in gone], removed, new, plan.ends_of(parent))
+
+    @property
+    def cut_ns(self) -> int | None:
+        """Before when nothing is other than on the tape."""
+        times = [s.time_ns for s in self.removed if s.effect] + [max(0, f.at_ns) for f in self.added]
+        return min(times, default=None)
+
+
+@dataclass
+class _Question:
+    parent: Parent
+    wanted: Changes
+    faults: _Faults
+    from_round: int | None
+    resimulate: bool
+    seeds: int
+    progress: Progress | None
+    used: Counter[str] = field(default_factory=Counter)
+    drawn: Counter[str] = field(default_factory=Counter)
+    learners: AtBranch | None = None
+    told: int = -1
+
+    def answer(self, out: Path) -> WhatIf:
+        """Make the children, and compare."""
+        parent = self.parent
+        adopt_threads(parent.tape)
+        text = open_text(parent.config.data)
+        check_data(parent.tape, text)
+        program = TrainingProgram(self.config, text)
+        if self._is_new_from_start():
+            branch, kind = None, SCHEDULE
+            runs = self._children(out, lambda path, seed, alone: self._from_start(path, seed, program))
+        else:
+            told = Retelling(parent, self.config, Numbers(self.config, program), self.faults.cut_ns, self.from_round)
+            branch = told.run(self._said)
+            kind = self._asked() if branch is None else SCHEDULE
+            if branch is None:
+                runs = [self._kept(out, told, program, kind)]
+            else:
+                runs = self._children(out, lambda path, seed, alone: self._branched(path, seed, told, branch, alone))
+        return self._outcome(kind, branch, runs)
+
+    @property
+    def config(self) -> RunConfig:
+        """What the child begins with; a change from a round on is asked for when that is opened."""
+        return self.parent.config if self.from_round is not None else self.wanted.config
+
+    def _asked(self) -> str:
+        return SCHEDULE if self.faults.cut_ns is not None or self.resimulate else self.wanted.kind
+
+    def _is_new_from_start(self) -> bool:
+        return self.resimulate or (self.from_round is None and self.wanted.from_start)
+
+    def _said(self, merges: int) -> None:
+        if self.progress is not None and merges != self.told:
+            self.told = merges
+            self.progress(merges, self.wanted.config.rounds)
+
+    def _children(self, out: Path, make: Callable[[Path, int, bool], None]) -> list[Path]:
+        paths = [out] if self.seeds == 1 else [out / f"seed-{seed}" for seed in range(self.seeds)]
+        for seed, path in enumerate(paths):
+            make(path, seed, seed == self.seeds - 1)
+        return paths
+
+    # the children
+
+    def _kept(self, path: Path, told: Retelling, program: TrainingProgram, kind: str) -> Path:
+        """The schedule of the tape."""
+        lineage = self._lineage(None, kind, len(told.records), 0)
+        clock = str(self.parent.header.get("clock", "virtual"))
+        writer = RunWriter(path, self.config, header_of(self.parent, self.config, program, clock, lineage))
+        writer.take(told.log)
+        writer.close(bool(self.parent.header["closed"]))
+        return path
+
+    def _branched(self, path: Path, seed: int, told: Retelling, branch: Branch, alone: bool) -> None:
+        lineage = self._lineage(branch, SCHEDULE, branch.event, seed)
+        header = header_of(self.parent, self.config, told.numbers.program, "virtual", lineage)
+        writer = RunWriter(path, self.config, header)
+        writer.take(told.log)
+        times = self._times(seed)
+        coming = plan_of(self.faults.kept, self.faults.added, branch.time_ns - 1, self.config.learners)
+        struck = [s for s in self.faults.kept if s.time_ns < branch.time_ns]
+        cut = Cut(branch, self._learners(told, branch), struck, self.faults.ends, coming)
+        world = assemble(self.parent, told, cut, times, writer.append, alone)
+        if self.from_round is not None:
+            world.at(branch.time_ns, ask_again, (world, SettingsAsked(dict(self.wanted.values), WHO)))
+        self._finish(world, writer, times)
+
+    def _learners(self, told: Retelling, branch: Branch) -> AtBranch:
+        """The learners' machines at the branch, found once for all seeds."""
+        if self.learners is None:
+            self.learners = learners_at(self.parent, told, branch, self.measured.delay_ns)
+        return self.learners
+
+    def _from_start(self, path: Path, seed: int, program: TrainingProgram) -> None:
+        lineage = self._lineage(None, SCHEDULE, 0, seed)
+        writer = RunWriter(path, self.config, header_of(self.parent, self.config, program, "virtual", lineage))
+        times = self._times(seed)
+        coming = plan_of(self.faults.kept, self.faults.added, -1, self.config.learners)
+        ends = [end for end in self.faults.ends if end.learner < self.config.learners]
+        numbers = Numbers(self.config, program)
+        identity = {"fingerprint": fingerprint()}
+        world = from_start(self.parent, numbers, times, coming, ends, writer.append, identity)
+        self._finish(world, writer, times)
+
+    def _finish(self, world: World, writer: RunWriter, times: KeyedTimes) -> None:
+        try:
+            go_on(world, patience_of(self.parent), self._said)
+        except BaseException:
+            writer.release()
+            raise
+        writer.close()
+        self.used += times.asked
+        self.drawn += times.drawn
+
+    def _times(self, seed: int) -> KeyedTimes:
+        return KeyedTimes(self.measured, seed, self.wanted.bytes_ratio)
+
+    @cached_property
+    def measured(self) -> Measured:
+        """Durations of the tape."""
+        return Measured(self.parent)
+
+    def _lineage(self, branch: Branch | None, kind: str, shared: int, seed: int) -> dict[str, Any]:
+        return {
+            "run_id": self.parent.header["run_id"],
+            "path": self.parent.path,
+            "event": self._event(branch, shared),
+            "class": kind,
+            "shared_events": shared,
+            "recomputed": self.from_round is None and self.wanted.computes_anew,
+            "changes": dict(self.wanted.values),
+            "from_round": self.from_round,
+            "without": [s.name for s in self.faults.removed],
+            "seed": seed,
+        }
+
+    def _event(self, branch: Branch | None, shared: int) -> int | None:
+        """Where the parent was left: for a fault that is gone, the event that says that it struck."""
+        if branch is None:
+            return 0 if self._is_new_from_start() else None
+        gone = [s.event for s in self.faults.removed if s.effect and s.time_ns == self.faults.cut_ns]
+        return gone[0] if branch.before and gone else branch.event
+
+    def _outcome(self, kind: str, branch: Branch | None, runs: list[Path]) -> WhatIf:
+        parent, event = self.parent, self._event(branch, 0)
+        found = list(self.learners.rebuilt.values()) if self.learners is not None else []
+        there = event is not None and event < len(parent.records)
+        cores = str(parent.header.get("fingerprint", {}).get("visible_cores", ""))
+        real = parent.header.get("clock") == "real"
+        return WhatIf(
+            kind=kind,
+            asked=self._asked(),
+            changes=dict(self.wanted.values),
+            without=tuple(s.name for s in self.faults.removed),
+            branch_event=event,
+            branch=words_of(parent.records[event], event) if there and event is not None else "",
+            shared_events=branch.event if branch is not None else (0 if event == 0 else len(parent.records)),
+            parent=numbers_of(parent.tape),
+            children=[numbers_of(open_tape(path)) for path in runs],
+            runs=runs,
+            drawn=dict(self.drawn),
+            used=dict(self.used),
+            rebuilt=sum(learner.made for learner in found),
+            differing=sum(learner.differing for learner in found),
+            learners_per_core=parent.config.learners / int(cores) if real and cores.isdecimal() else None,
+        )

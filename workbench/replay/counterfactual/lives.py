@@ -1,0 +1,125 @@
+"""The learners at a branch: which process of each is there, how it is connected, and what its machine is."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from workbench.protocol.events import Received
+from workbench.protocol.messages import Join
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
+from workbench.protocol.settings import learner_settings_of
+from workbench.replay.counterfactual.parent import Parent
+from workbench.replay.counterfactual.rebuilding import Mail, Rebuilt, rebuild
+from workbench.replay.counterfactual.retelling import Branch, Retelling
+
+
+class Life(NamedTuple):
+    """One process of a learner: its number, when it was started, when it ended (-1: not on the tape)."""
+
+    learner: int
+    number: int
+    started_ns: int
+    ended_ns: int
+
+    def has_ended(self, now: int) -> bool:
+        """Whether it has ended by then."""
+        return 0 <= self.ended_ns <= now
+
+
+class Connection(NamedTuple):
+    """A connection as the syncer numbers it: which process it belongs to, in which life of the syncer."""
+
+    number: int
+    syncer_life: int
+    learner: int
+    process_number: int
+
+
+class AtBranch(NamedTuple):
+    """The learners at a branch.
+
+    Attributes
+    ----------
+    lives : dict of learner to list of Life
+        All of the tape.
+    connections : list of Connection
+        All of the tape.
+    rebuilt : dict of learner to Rebuilt
+        Of those processes that live and have been welcomed.
+    """
+
+    lives: dict[int, list[Life]]
+    connections: list[Connection]
+    rebuilt: dict[int, Rebuilt]
+
+
+def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) -> AtBranch:
+    """Find the learners' machines as they were at a branch; their arrays in ``told`` go on to the same point."""
+    lives, connections = lives_of(parent), connections_of(parent)
+    rebuilt = {}
+    for learner in range(told.config.learners):
+        begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.time_ns]
+        if not begun or begun[-1].has_ended(branch.time_ns):
+            continue
+        life = begun[-1]
+        mine = [c for c in connections if (c.learner, c.process_number) == (learner, life.number)]
+        mail = _mail(told, branch, mine)
+        if mail:
+            found = _rebuilt(parent, told, branch, life, mail, delay_ns)
+            told.advance(process_of(learner), found.unsent)
+            rebuilt[learner] = found
+    return AtBranch(lives, connections, rebuilt)
+
+
+def lives_of(parent: Parent) -> dict[int, list[Life]]:
+    """All processes of each learner, in order."""
+    found: dict[int, list[Life]] = {}
+    for r in parent.records:
+        learner = learner_of(r.peer)
+        if r.kind == Kind.PROCESS_STARTED and learner >= 0:
+            found.setdefault(learner, []).append(Life(learner, int(r.value), r.time_ns, -1))
+        elif r.kind == Kind.PROCESS_ENDED and learner >= 0:
+            own = found.setdefault(learner, [])
+            own[:] = [life._replace(ended_ns=r.time_ns) if life.number == int(r.value) else life for life in own]
+    return found
+
+
+def connections_of(parent: Parent) -> list[Connection]:
+    """All connections on which a process has asked to take part."""
+    found: dict[tuple[int, int], Connection] = {}
+    for number, item in enumerate(parent.inputs):
+        event = parent.decoded(number)
+        if isinstance(event, Received) and isinstance(event.message, Join):
+            made = Connection(event.connection, item.incarnation, event.message.learner, event.message.process_number)
+            found[made.syncer_life, made.number] = made
+    return list(found.values())
+
+
+def _mail(told: Retelling, branch: Branch, mine: list[Connection]) -> list[Mail]:
+    """What was sent to a process before the answer that is still to be given."""
+    names = {(c.syncer_life, c.number) for c in mine}
+    return [
+        Mail(s.time_ns, s.send.connection, s.send.channel, msgspec.structs.replace(s.send.message))
+        for s in told.sent
+        if (s.life, s.send.connection) in names and not any(s.send is a for a in branch.actions)
+    ]
+
+
+def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: list[Mail], delay_ns: int) -> Rebuilt:
+    process = process_of(life.learner)
+    joins = (r for r in told.records if r.kind == Kind.LEARNER_JOINED and r.peer == process)
+    first = next((r.version for r in joins if int(r.value) == life.number), 2**31)
+    own = [r for r in told.records if r.process == process and r.incarnation >= first]
+    member = told.machine.state.members.get(life.learner)
+    known = member.known_seq if member is not None else 0
+    later = [r for r in parent.records[branch.event :] if _is_later(r, process, first, known)]
+    settings = learner_settings_of(told.config)
+    ended = (r for r in parent.records if r.kind == Kind.PROCESS_ENDED and r.peer == SYNCER)
+    deaths = [r.time_ns for r in ended if r.time_ns <= branch.time_ns]
+    return rebuild(life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns)
+
+
+def _is_later(r: Record, process: int, first: int, known: int) -> bool:
+    return r.process == process and r.incarnation >= first and r.seq > known

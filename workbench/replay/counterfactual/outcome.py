@@ -1,0 +1,143 @@
+"""What came of a counterfactual: parent against child, with an interval where there are several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import xarray as xr
+
+from workbench.protocol.records import Kind, Record, label_of
+from workbench.tape import open_tape
+
+NUMBERS = ("val_loss_last", "tokens_merged", "tokens_processed", "participation", "goodput", "merges", "rounds")
+"""Of `workbench.analysis.summary`; ``time_s``, the run's own time, beside them."""
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A counterfactual; usable wherever a run folder is.
+
+    Attributes
+    ----------
+    kind : str
+        ``arithmetic``: one exact answer on the schedule of the tape; ``schedule``: virtual time from the branch on.
+    asked : str
+        The class of what was asked, where a decision that depends on values turned it into a change of schedule.
+    changes : dict
+        Keys with their new values.
+    without : tuple of str
+        Faults that were removed, in words.
+    branch_event : int or None
+        Event of the parent at which it was left; None: nowhere.
+    branch : str
+        What that was, in words.
+    shared_events : int
+        Events that both have.
+    parent : dict
+        Numbers of the parent.
+    children : list of dict
+        The same of each child.
+    runs : list of Path
+        Folders of the children.
+    drawn, used : dict by kind
+        Durations that were not on the tape and were drawn, and all that were needed; of all children together.
+    rebuilt, differing : int
+        Records of learners that their machines made again at the branch, and how many came out otherwise.
+    learners_per_core : float or None
+        Of the parent's machine.
+    """
+
+    kind: str
+    asked: str
+    changes: dict[str, Any]
+    without: tuple[str, ...]
+    branch_event: int | None
+    branch: str
+    shared_events: int
+    parent: dict[str, Any]
+    children: list[dict[str, Any]]
+    runs: list[Path]
+    drawn: dict[str, int]
+    used: dict[str, int]
+    rebuilt: int
+    differing: int
+    learners_per_core: float | None
+
+    def __fspath__(self) -> str:
+        """Folder of the first child."""
+        return os.fspath(self.runs[0])
+
+    @property
+    def path(self) -> Path:
+        """Folder of the first child."""
+        return self.runs[0]
+
+    @cached_property
+    def tape(self) -> xr.DataTree:
+        """Tape of the first child."""
+        return open_tape(self.runs[0])
+
+    @property
+    def seeds(self) -> int:
+        """How many children there are."""
+        return len(self.children)
+
+    @property
+    def interval(self) -> dict[str, tuple[float, float, float] | None]:
+        """Median, least and largest of each number over the seeds; None where a child has none."""
+        return {name: _spread([child[name] for child in self.children]) for name in self.parent}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, as plain data."""
+        return {
+            "class": self.kind,
+            "asked": self.asked,
+            "seeds": self.seeds,
+            "branch_event": self.branch_event,
+            "branch": self.branch,
+            "shared_events": self.shared_events,
+            "changes": self.changes,
+            "without": list(self.without),
+            "parent": self.parent,
+            "child": {name: spread[0] if spread else None for name, spread in self.interval.items()},
+            "interval": {name: list(spread) if spread else None for name, spread in self.interval.items()},
+            "children": self.children,
+            "durations_used": self.used,
+            "durations_drawn": self.drawn,
+            "learner_records_rebuilt": self.rebuilt,
+            "learner_records_differing": self.differing,
+            "learners_per_core": self.learners_per_core,
+            "tape": str(self.path),
+            "tapes": [str(path) for path in self.runs],
+        }
+
+    def __repr__(self) -> str:
+        where = f" from event {self.branch_event}" if self.branch_event is not None else ""
+        return f"WhatIf({self.kind}{where}, {self.seeds} seed{'s' * (self.seeds != 1)}, {self.path})"
+
+
+def numbers_of(tape: xr.DataTree) -> dict[str, Any]:
+    """Loss, merged tokens, participation, goodput, merges and time of a run."""
+    found: Mapping[str, Any] = tape.wb.summary()
+    times = tape["events"].dataset["time_ns"].values
+    return {**{name: found[name] for name in NUMBERS}, "time_s": float(times.max(initial=0)) / 1e9}
+
+
+def words_of(record: Record, event: int) -> str:
+    """An event in words."""
+    where = "".join(f", {k} {v}" for k, v in (("round", record.round), ("fragment", record.fragment)) if v >= 0)
+    peer = f" of {label_of(record.peer)}" if record.peer >= 0 else ""
+    name = Kind(record.kind).name.lower().replace("_", " ")
+    return f"event {event} at {record.time_ns / 1e9:.2f} s: {name}{peer}{where} ({label_of(record.process)})"
+
+
+def _spread(values: Sequence[Any]) -> tuple[float, float, float] | None:
+    if any(value is None for value in values):
+        return None
+    return median(values), min(values), max(values)

@@ -1,0 +1,160 @@
+"""What was under way when a tape is left: messages, merges, commits, UPDATEs in the transport's hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from workbench.protocol import actions as act
+from workbench.protocol import events as ev
+from workbench.protocol.acting import TO_LEARNER
+from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
+from workbench.protocol.records import Kind
+from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState
+from workbench.replay.counterfactual.durations import KeyedTimes
+from workbench.replay.counterfactual.parent import Parent
+from workbench.replay.counterfactual.rebuilding import Mail
+from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.simulate.doing import committed, merged
+from workbench.simulate.mailing import arrive_down, arrive_up
+from workbench.simulate.numbers import Numbers
+from workbench.simulate.world import World
+
+LOST_DELAYS = 10
+"""A message without a trace that is older than so many delays was lost."""
+
+
+class UnderWay:
+    """Puts into a world what is to arrive, or to be through, after the branch.
+
+    Parameters
+    ----------
+    world : World
+        Of the branch.
+    parent : Parent
+    told : Retelling
+    branch : Branch
+    numbers : Numbers
+        Of the world.
+    times : KeyedTimes
+    """
+
+    def __init__(
+        self, world: World, parent: Parent, told: Retelling, branch: Branch, numbers: Numbers, times: KeyedTimes
+    ) -> None:
+        self.world, self.parent, self.told, self.branch, self.numbers, self.times = (
+            world, parent, told, branch, numbers, times,
+        )  # fmt: skip
+        self.now = branch.time_ns
+
+    def theta_handle(self, p: int, version: int) -> int:
+        """Handle of a version that is on its way to a learner."""
+        self.numbers.next_handle += 1
+        self.numbers.payloads[self.numbers.next_handle] = self.told.kept(p, version)
+        return self.numbers.next_handle
+
+    def mail(self, learner: int, unheard: Sequence[Mail], state: Any) -> None:
+        """Messages to a learner that lives; ``state`` is its machine's."""
+        for mail in unheard:
+            link = self.world.network.connections.get(mail.connection)
+            if link is None or mail.connection != state.connection:
+                continue
+            message = mail.message
+            if isinstance(message, Update):
+                at = mail.time_ns + self.times.sent_before(learner, message.origin, handed=False)
+            else:
+                at = mail.time_ns + self.times.message_ns(learner, TO_LEARNER, message, 0)
+            stale = isinstance(message, Update) and message.version <= state.base[message.fragment]
+            if stale or (
+                at < self.now - LOST_DELAYS * self.times.measured.delay_ns and not self._came(learner, message)
+            ):
+                continue
+            if isinstance(message, Update):
+                message.handle = self.theta_handle(message.fragment, message.version)
+            at = max(at, link.last_at[TO_LEARNER][mail.channel])
+            link.last_at[TO_LEARNER][mail.channel] = at
+            self.world.at(at, arrive_down, (self.world, mail.connection, message))
+
+    def _came(self, learner: int, message: Any) -> bool:
+        """Whether the tape knows that a message reached its learner."""
+        if isinstance(message, Update):
+            return message.origin in self.times.measured.folded
+        return isinstance(message, Pull) and self.times.measured.has("down", learner, message.round)
+
+    def merges(self) -> None:
+        """Merges and commits of rounds, but those that the answer of the branch begins."""
+        state = self.world.syncer.machine.state
+        begun = {a.round for a in self.branch.actions if isinstance(a, act.Merge | act.Commit)}
+        for round_ in state.rounds.values():
+            if round_.t in begun:
+                continue
+            if round_.state == RoundState.MERGING and round_.t in self.told.orders:
+                at = round_.merge_at + self.times.merge_ns(round_.p, round_.t)
+                self._at(at, merged, self.told.orders[round_.t])
+            elif round_.state == RoundState.COMMITTING:
+                self._commit(round_, state.versions[round_.p] + 1)
+
+    def _commit(self, round_: Round, version: int) -> None:
+        made = [r.time_ns for r in self.told.records if r.kind == Kind.MERGED and r.round == round_.t]
+        at = made[-1] + self.times.commit_ns(round_.p, round_.t)
+        self._at(at, committed, act.Commit(round_.t, round_.p, version))
+
+    def _at(self, at: int, what: Any, order: Any) -> None:
+        self.world.at(max(at, self.now), what, (self.world, self.world.syncer, order))
+
+    def inputs(self) -> None:
+        """What left for the syncer and has not reached it."""
+        world = self.world
+        for number in range(self.branch.number + (0 if self.branch.before else 1), len(self.parent.inputs)):
+            item, event = self.parent.inputs[number], self.parent.decoded(number)
+            if item.incarnation != self.told.lives:
+                break
+            at = max(item.time_ns, self.now)
+            if isinstance(event, ev.Received):
+                message = self._left_before(event)
+                if message is not None:
+                    world.at(at, arrive_up, (world, event.connection, message))
+            elif isinstance(event, ev.Disconnected) and self._closed_before(event.connection):
+                world.at(at, world.give, (world.syncer, event))
+        self._handed()
+
+    def _left_before(self, event: ev.Received) -> Any:
+        """A message whose own record is in the journal and which is not, with the values of now."""
+        message: Any = event.message
+        member = self.world.syncer.machine.state.members.get(message.learner)
+        if member is None or not isinstance(message, Fragment | Refused | Metadata):
+            return None
+        present = message.incarnation == member.incarnation and member.connection == event.connection
+        if not present or message.origin > member.known_seq:
+            return None
+        if isinstance(message, Metadata):
+            return None if message.waiting or message.n <= member.n else self.told.counted(message)
+        return self.told.fragment_under_way(message) if isinstance(message, Fragment) else message
+
+    def _closed_before(self, connection: int) -> bool:
+        """Whether the process behind a connection is gone by now."""
+        link = self.world.network.connections.get(connection)
+        process = self.world.learners.get(link.learner) if link is not None else None
+        return link is not None and process is not None and (not process.alive or process.number != link.process_number)
+
+    def _handed(self) -> None:
+        """UPDATEs that the transport has and has not taken yet, but those of the answer of the branch."""
+        answered = [a for a in self.branch.actions if _is_update(a)]
+        sending = {(a.connection, a.message.fragment) for a in answered}
+        for member in self.world.syncer.machine.state.members.values():
+            if member.in_hand != UNSET and (member.connection, member.in_hand) not in sending:
+                self._handed_to(member, member.in_hand)
+
+    def _handed_to(self, member: Member, p: int) -> None:
+        mine = (s for s in reversed(self.told.sent) if s.send.connection == member.connection)
+        sent = next((s for s in mine if _is_update(s.send) and s.send.message.fragment == p), None)  # type: ignore[union-attr]
+        if sent is None:
+            return
+        message: Any = sent.send.message
+        at = sent.time_ns + self.times.sent_before(member.learner, message.origin, handed=True)
+        event = ev.Handed(member.connection, p, message.version)
+        self.world.at(max(at, self.now), self.world.give, (self.world.syncer, event))
+
+
+def _is_update(action: Any) -> bool:
+    return isinstance(action, act.Send) and isinstance(action.message, Update)
