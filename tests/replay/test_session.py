@@ -169,7 +169,7 @@ def test_two_workers_give_the_same_weights_on_the_way_and_in_the_end(two: Replay
     assert (both.steps, both.captures, both.merges_compared) == (one.steps, one.captures, one.merges_compared)
 
 
-@pytest.mark.parametrize("what", ["wire", "version"])
+@pytest.mark.parametrize("what", ["learner", "version"])
 def test_two_workers_find_what_one_finds(tape: xr.DataTree, what: str) -> None:
     if what == "version":
         folds = tape.wb.events(Kind.UPDATE_FOLDED)

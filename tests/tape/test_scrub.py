@@ -18,7 +18,7 @@ from workbench.tape import JournalWriter, Recorder, TapeError, open_tape
 from workbench.tape.ledger import Ledger
 from workbench.tape.moment import LearnerThen, Moment, RoundThen
 
-SEEDS = (0, 1, 5, 6, 13, 21, 33, 34)
+SEEDS = (0, 1, 5, 6, 21, 33)
 """Schedules with every kind of fault, rule and live change between them."""
 
 
@@ -209,6 +209,7 @@ def test_a_tape_without_a_configuration_has_moments_too(plain: Any) -> None:
     told = repr(then).splitlines()
     assert told[0].startswith(f"event {then.event}, ") and "4 merges, ended (rounds)" in told[0]
     assert told[1] == "versions 2 2"
+    assert told[2] == "L0: alive, healed; n 3, g 4, loss 2, base 2 2"
     assert then.to_dict()["learners"][0]["base"] == (2, 2)
     middle: Moment = plain.wb.at(int(plain.wb.events(Kind.FRAGMENT_ARRIVED)["event"].values[0]))
     assert middle.rounds == (RoundThen(0, 0, 0, 1, "OPEN", middle.rounds[0].since_s, {0: "arrived"}),)

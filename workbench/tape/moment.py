@@ -162,6 +162,6 @@ def _answers(r: RoundThen) -> str:
 
 def _learner(m: LearnerThen) -> str:
     marks = [word for word in ("alive", "connected", "healed", "stalled", "quarantined") if getattr(m, word)]
-    words = [*(marks or ["not there"]), *m.faults]
+    words = [*(marks if m.alive or m.connected else ["not there"]), *m.faults]
     base = " ".join(map(str, m.base))
     return f"{', '.join(words)}; n {m.n}, g {m.g}, loss {m.loss:.4g}, base {base}"
