@@ -89,7 +89,9 @@ def test_a_counterfactual_names_its_parent_and_brings_its_children(tmp_path: Pat
     assert [r["parent"] for r in found.runs] == [None, str(a), str(a)] and found.runs[1]["branch_event"] == 6
     assert [d and d.basis for d in found.divergences] == [None, "programs", "programs"]
     assert found.groups[1]["runs"] == [1, 2] and found.groups[1]["n"] == 2
-    assert found.settings["what-if seed"] == [None, 0, 1] and found.settings["what-if changes"][1] == {"quorum": 2}
+    assert found.settings["what-if seed"] == [None, 0, 1] and found.settings["quorum"] == [1, 2, 2]
+    assert "what-if changes" not in found.settings
+    assert "what-if seed" not in wb.compare(a, children[0]).settings
 
 
 def test_only_keys_that_differ_are_settings(tmp_path: Path) -> None:

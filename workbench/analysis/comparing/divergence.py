@@ -9,10 +9,11 @@ import numpy as np
 import xarray as xr
 
 from workbench.analysis.arrays.tables import NS, Array
-from workbench.protocol.records import FIRST_LEARNER, LEARNER_PROGRAM, SYNCER, Kind, Record, label_of
+from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import COLUMNS_READ
 from workbench.replay.counterfactual.comparing import same
 
+_FOLLOWING = ("digest", "detail.outer_digest", "detail.norm", "detail.digests", "detail.weights")
 ENDED = "program ended"
 """Column of a divergence at which one run has no more events of the process."""
 
@@ -127,8 +128,8 @@ def _programs(records: list[Record]) -> dict[int, list[int]]:
     """Events of each process that its program consists of."""
     found: dict[int, list[int]] = {}
     for event, record in enumerate(records):
-        learner = record.process >= FIRST_LEARNER and record.kind in LEARNER_PROGRAM
-        if learner or (record.process == SYNCER and record.kind == Kind.MERGED):
+        mine = record.process == SYNCER if record.kind == Kind.MERGED else record.process >= FIRST_LEARNER
+        if mine and record.kind in COLUMNS_READ:
             found.setdefault(record.process, []).append(event)
     return found
 
@@ -150,10 +151,14 @@ def _part(
 
 
 def _differs(a: Record, b: Record) -> str:
-    """First column in which what a program reads of two records differs, empty if there is none."""
+    """First column in which what a program reads of two records differs, empty if there is none.
+
+    What follows from the others, such as a digest, is named only where no other differs.
+    """
     if a.kind != b.kind:
         return "kind"
-    return next((c for c in COLUMNS_READ[Kind(a.kind)] if not same(_read(a, c), _read(b, c))), "")
+    found = [c for c in COLUMNS_READ[Kind(a.kind)] if not same(_read(a, c), _read(b, c))]
+    return next((c for c in found if c not in _FOLLOWING), next(iter(found), ""))
 
 
 def _read(record: Record, column: str) -> Any:

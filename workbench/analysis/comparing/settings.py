@@ -15,7 +15,6 @@ SEEDS = ("seed", "what-if seed")
 """Keys that runs of one group may differ in."""
 NAMES_ONLY = ("preset",)
 """Keys that change nothing by themselves."""
-_LINEAGE = ("changes", "without", "from_round")
 
 
 def settings_of(tape: xr.DataTree) -> dict[str, Any]:
@@ -34,9 +33,14 @@ def settings_of(tape: xr.DataTree) -> dict[str, Any]:
         "clock": str(tape.attrs.get("clock", "")),
         **{f"faults.{name}": str(faults.get(name, "")) for name in ("chaos", "scenario")},
         "live": _live(tape),
-        **{f"what-if {name}": lineage[name] for name in _LINEAGE if lineage.get(name)},
+        **{f"what-if {name}": lineage[name] for name in _lineage(lineage) if lineage.get(name)},
         **({"what-if seed": lineage["seed"]} if "seed" in lineage else {}),
     }
+
+
+def _lineage(lineage: dict[str, Any]) -> tuple[str, ...]:
+    """What of a counterfactual's lineage its configuration does not say: that has changes made from the start."""
+    return ("without",) if lineage.get("from_round") is None else ("changes", "without", "from_round")
 
 
 def _live(tape: xr.DataTree) -> list[str]:
@@ -52,6 +56,8 @@ def differing(settings: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
     """Keys whose values are not the same in all runs, with the value of each run (None where a run has none)."""
     keys = dict.fromkeys(key for run in settings for key in run)
     rows = {key: [run.get(key) for run in settings] for key in keys}
+    if len({value for value in rows.get(SEEDS[1], ()) if value is not None}) < 2:
+        rows.pop(SEEDS[1], None)  # the one counterfactual, or several with the same draws
     return {key: values for key, values in rows.items() if any(value != values[0] for value in values)}
 
 

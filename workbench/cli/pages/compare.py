@@ -86,7 +86,7 @@ def figures(found: Comparison, letters: Sequence[str]) -> Any:
         cells = [
             f"{value}{_difference(d)}" if at else value for at, (value, d) in enumerate(zip(values, less, strict=True))
         ]
-        rows.append((name, *cells))
+        rows.append((words.word(name), *cells))
     return output.aligned("at the end (difference to A)", ("", *(f">{letter}" for letter in letters)), rows)
 
 
@@ -113,7 +113,7 @@ def groups(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
     names = ["".join(letters[i] for i in row["runs"]) for row in found.groups]
     heads = [f">{name} (n = {row['n']})" for name, row in zip(names, found.groups, strict=True)]
     rows = [
-        (name, *(_cell(row["figures"][name], row is found.groups[0]) for row in found.groups))
+        (words.word(name), *(_cell(row["figures"][name], row is found.groups[0]) for row in found.groups))
         for name in found.differences
     ]
     percent = f"{found.groups[0]['level']:.0%}"
