@@ -36,7 +36,6 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
     for function in (
         behind,
         breakdown,
-        critical_path,
         effective_period,
         efficiency,
         geometry,
@@ -56,10 +55,9 @@ ACCESSORS: dict[str, Callable[..., Any]] = {
         tokens_by_reason,
         uptime,
         validation_curve,
-        why,
     )
 }
-"""Functions of a tape (or of tables) that ``tape.wb`` offers, by name."""
+"""Functions that need a tape, or its tables, and nothing else, by name; ``tape.wb`` offers these and the rest below."""
 
 __all__ = [
     "ACCESSORS",

@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print a report of the run; return 1 if its token ledger does not balance."""
     losses = checked(arguments)
 
-    from workbench.analysis.reports import REPORTS
+    from workbench.analysis.reports import REPORTS, imported
     from workbench.analysis.reports.facts import facts
     from workbench.tape import TapeError, being_written, open_tape
 
@@ -50,10 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
     except TapeError as error:
         raise why_without_tape(arguments.run, error) from error
     about = facts(tape, written=written)
-    name = arguments.table or ("imported" if about["imported"] else "overview")
     refuse_untold(arguments, tape)
     more = {"losses": losses} if arguments.table == "validation" else {}
-    report = REPORTS[name](tape, **more)
+    whole = imported.report if about["imported"] else REPORTS["overview"]
+    report = (REPORTS[arguments.table] if arguments.table else whole)(tape, **more)
     report["run"] = about
     if arguments.json:
         print_json(arguments, tape, report)

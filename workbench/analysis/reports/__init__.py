@@ -7,11 +7,10 @@ A report is what a reader asks first (totals, spreads, causes, what to do), the 
 from collections.abc import Callable
 from typing import Any
 
-from workbench.analysis.reports import goodput, imported, ledger, overview, participation, rounds, staleness, validation
+from workbench.analysis.reports import goodput, ledger, overview, participation, rounds, staleness, validation
 
 REPORTS: dict[str, Callable[..., dict[str, Any]]] = {
     "overview": overview.report,
-    "imported": imported.report,
     "ledger": ledger.report,
     "participation": participation.report,
     "staleness": staleness.report,
@@ -19,7 +18,7 @@ REPORTS: dict[str, Callable[..., dict[str, Any]]] = {
     "rounds": rounds.report,
     "validation": validation.report,
 }
-"""Reports by name; each takes a tape, or tables and the configuration; ``imported`` a tape of another trainer."""
+"""Reports by name; each takes a tape, or tables and the configuration."""
 
 ROWS = {
     "ledger": "token_fates_by_round",
