@@ -11,12 +11,11 @@ import xarray as xr
 
 import workbench as wb
 from tests.tape.foreign.dialects import EVENTS_MAP, RANKS_MAP, commit, events, ranks, step, write
-from workbench.config import ConfigError
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, process_of
 from workbench.tape import TapeError
 from workbench.tape.foreign import history, reading
 from workbench.tape.foreign.importing import Imported, import_logs
-from workbench.tape.foreign.mapping import KEYS, map_of
+from workbench.tape.foreign.mapping import map_of
 from workbench.tape.ledger import Ledger
 
 
@@ -278,28 +277,6 @@ def test_sizes_are_limited_before_anything_is_read(tmp_path: Path, monkeypatch: 
     with pytest.raises(TapeError, match="no line reports a step or a sync"):
         import_logs([write(tmp_path / "empty", [{"t": 1}])], log_map, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("time = ", "is not TOML"),
-        ('time = "t"', "lacks replica, step, sync"),
-        (EVENTS_MAP.replace("tokens =", "token ="), "unknown key 'token'; nearest: tokens; allowed: time, replica"),
-        (EVENTS_MAP.replace('"t"', "3"), "time = 3; expected the name of a field"),
-        (EVENTS_MAP.replace('"ms"', '"min"'), "duration_unit = 'min'; allowed: s, ms, us, ns"),
-        (EVENTS_MAP.replace("[step_when]", "[sync_if]"), "unknown key 'sync_if'"),
-        (EVENTS_MAP.replace('event = "step"', "event = [1]"), r"step_when = {'event': \[1\]}; expected a table"),
-    ],
-)
-def test_maps_that_cannot_be(text: str, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        map_of(text)
-
-
-def test_every_key_is_documented() -> None:
-    for name in map_of(EVENTS_MAP).__dataclass_fields__:
-        assert name in KEYS
 
 
 def test_records_of_a_process_are_numbered_and_clocked(tape: xr.DataTree) -> None:
