@@ -181,6 +181,13 @@ class RunConfig:
         Refuse contributions that hold NaN or infinity.
     heartbeat_s, heartbeat_limit_s, pull_limit_min_s, start_limit_s, connect_limit_s : float
         Seconds.
+    recovery : str
+        What a new process of a run that has merged begins with: ``peer`` (parameters and moments of a healed learner,
+        else moments of the newest snapshot) or ``fresh`` (the first weights, no moments).
+    state_limit_s : float
+        How long a peer may take to give its state before another is asked [s].
+    snapshot_every, snapshot_every_s : int, float
+        Merges, and seconds, between two snapshots; 0: none but those that are asked for.
     eval_every, eval_batches : int
         Merges between two evaluations (0: never; an evaluator of real processes that is late skips some), batches of
         the held-out text in one.
@@ -219,6 +226,10 @@ class RunConfig:
     pull_limit_min_s: float = 0.25
     start_limit_s: float = 30.0
     connect_limit_s: float = 60.0
+    recovery: str = "fresh"
+    state_limit_s: float = 30.0
+    snapshot_every: int = 0
+    snapshot_every_s: float = 0.0
     eval_every: int = 50
     eval_batches: int = 16
     seed: int = 0

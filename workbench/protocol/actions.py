@@ -67,9 +67,18 @@ class StartStep(msgspec.Struct, tag="start_step", gc=False):
 
 
 class Adopt(msgspec.Struct, tag="adopt", gc=False):
-    """Learner: take this state (``initial``: the run's first weights, fresh moments); answer with `Adopted`."""
+    """Learner: take this state; answer with `Adopted`.
+
+    ``initial``: the run's first weights, fresh moments.  ``peer``: of what lies under ``handle`` the moments and these
+    ``fragments``, if its digest is ``digest``.  ``snapshot``: its own moments of ``snapshot``.  ``own``: all that
+    ``snapshot`` has of it.
+    """
 
     source: str
+    handle: int = -1
+    fragments: list[int] = []
+    snapshot: int = -1
+    digest: int = 0
 
 
 class Publish(msgspec.Struct, tag="publish", gc=False):
@@ -106,10 +115,48 @@ class ForgetCapture(msgspec.Struct, tag="forget_capture", gc=False):
     taken: bool
 
 
+class CopyState(msgspec.Struct, tag="copy_state", gc=False):
+    """Learner: keep parameters and moments as they are now, and answer with `StateCopied`.
+
+    For a ``snapshot`` also what folds and codecs rest on: the bases, and the captured copies.
+    """
+
+    number: int
+    snapshot: bool
+
+
 class Leave(msgspec.Struct, tag="leave", gc=False):
     """Learner: end this process."""
 
     reason: str
+
+
+class TakeSnapshot(msgspec.Struct, tag="take_snapshot", gc=False):
+    """Syncer: keep Theta and the outer state of these versions for a snapshot."""
+
+    snapshot: int
+    versions: list[int]
+
+
+class KeepPart(msgspec.Struct, tag="keep_part", gc=False):
+    """Syncer: what lies under ``handle`` is a learner's part of the snapshot."""
+
+    snapshot: int
+    learner: int
+    handle: int
+
+
+class WriteSnapshot(msgspec.Struct, tag="write_snapshot", gc=False):
+    """Syncer: write the snapshot, whole or not at all; answer with `SnapshotWritten`."""
+
+    snapshot: int
+    manifest: dict[str, Any]
+
+
+class DropSnapshot(msgspec.Struct, tag="drop_snapshot", gc=False):
+    """Syncer: the snapshot will not be: forget what was kept for it."""
+
+    snapshot: int
 
 
 class Finish(msgspec.Struct, tag="finish", gc=False):
@@ -137,6 +184,11 @@ Action = (
     | Capture
     | Fold
     | ForgetCapture
+    | CopyState
+    | TakeSnapshot
+    | KeepPart
+    | WriteSnapshot
+    | DropSnapshot
     | Leave
     | Finish
     | Fail

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, fitting, membership, rounds, updates
+from workbench.protocol import admission, fitting, membership, rounds, snapshots, state_transfers, updates
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema, entry
 from workbench.protocol.events import Received
-from workbench.protocol.messages import Beat, Fragment, Heartbeat, Join, LearnerMessage, Metadata, Refused
+from workbench.protocol.messages import (
+    Beat,
+    Fragment,
+    Heartbeat,
+    Join,
+    LearnerMessage,
+    Mark,
+    Metadata,
+    Refused,
+    StateCopy,
+    StateUnusable,
+)
 from workbench.protocol.records import SYNCER, Kind, Record, process_of
 from workbench.protocol.syncer_core import SyncerCore
 from workbench.protocol.syncer_state import UNSET, Contribution, Member, PullState, Round, RoundState
@@ -27,7 +38,7 @@ def received(core: SyncerCore, event: Received) -> None:
             core.hear(message.clock)
         membership.joined(core, event.connection, message)
         return
-    if not isinstance(message, Metadata | Fragment | Refused | Heartbeat):
+    if not isinstance(message, Metadata | Fragment | Refused | Heartbeat | StateCopy | Mark | StateUnusable):
         return
     member = core.state.members.get(message.learner)
     if not _is_present(member, event.connection, message):
@@ -40,6 +51,8 @@ def received(core: SyncerCore, event: Received) -> None:
         _incomplete(core, member, message)
         return
     core.hear(message.clock)
+    if core.state.snapshot is not None and isinstance(message, Metadata | Fragment):
+        snapshots.note_in_flight(core, member, message)
     if isinstance(message, Metadata):
         membership.progressed(core, member, message)
         if message.leaving:
@@ -48,6 +61,12 @@ def received(core: SyncerCore, event: Received) -> None:
         _fragment(core, member, message, event)
     elif isinstance(message, Refused):
         _refusal(core, member, message)
+    elif isinstance(message, StateCopy):
+        (snapshots.part_came if message.snapshot else state_transfers.copy_came)(core, member, message)
+    elif isinstance(message, Mark):
+        snapshots.mark_came(core, member, message)
+    elif isinstance(message, StateUnusable):
+        state_transfers.unusable(core, member, message)
 
 
 def _is_present(member: Member | None, connection: int, message: LearnerMessage) -> bool:
@@ -66,6 +85,8 @@ def _refuse(core: SyncerCore, connection: int, message: LearnerMessage) -> None:
         member = core.state.members.get(message.learner)
         gone = member is not None and member.connection == connection and member.incarnation == message.incarnation
         _drop(core, message, "gone" if gone else "incarnation", refused=True)
+    elif isinstance(message, StateCopy):
+        core.out.append(Release(message.handle))
     membership.refused_message(core, connection, message.learner)
 
 
@@ -74,6 +95,8 @@ def _incomplete(core: SyncerCore, member: Member, message: LearnerMessage) -> No
     if isinstance(message, Fragment):
         _drop(core, message, "records")
         _after_drop(core, member, core.state.rounds.get(message.round), message.fragment, "records")
+    elif isinstance(message, StateCopy):
+        core.out.append(Release(message.handle))
     if core.now - member.asked_again_at >= ASK_AGAIN_NS:
         member.asked_again_at = core.now
         state = core.state
@@ -97,6 +120,8 @@ def take_records(core: SyncerCore, member: Member, records: list[Record]) -> Non
             member.last_step = max(member.last_step, record.step)
         elif record.kind == Kind.UPDATE_FOLDED:
             folded_anew(member, record)
+        elif record.kind == Kind.STATE_ADOPTED and record.reason != "initial":
+            state_transfers.adopted(core, member)
 
 
 def folded_anew(member: Member, record: Record) -> None:

@@ -1,41 +1,16 @@
-"""A learner's boundary between two steps, and how its life begins and ends (PROTOCOL sections 8 and 10)."""
+"""A learner's boundary between two steps, and how its life ends (PROTOCOL sections 8 and 10)."""
 
 from __future__ import annotations
 
 import msgspec
 
-from workbench.protocol import folding, lead, outbox
-from workbench.protocol.actions import Adopt, Leave, Publish, StartStep
-from workbench.protocol.events import Adopted, StepEnded
+from workbench.protocol import copies, folding, lead
+from workbench.protocol.actions import Leave, Publish, StartStep
+from workbench.protocol.events import StepEnded
 from workbench.protocol.learner_core import LearnerCore
 from workbench.protocol.learner_state import UNSET, Published
-from workbench.protocol.messages import Welcome
-from workbench.protocol.records import SYNCER, Kind
+from workbench.protocol.records import Kind
 from workbench.protocol.slots import LOCAL_WORK
-
-
-def begin_life(core: LearnerCore, message: Welcome) -> None:
-    """Take the numbers of own steps and records from where the journal ends, then the state itself."""
-    state = core.state
-    state.n = message.first_step - 1
-    state.seq = message.first_seq - 1
-    state.outbox.acked = state.seq
-    outbox.rewind(state.outbox)
-    state.has_state = True
-    state.published.n = state.n
-    state.adopting = (SYNCER, message.origin)
-    core.out.append(Adopt("initial"))
-
-
-def adopted(core: LearnerCore, event: Adopted) -> None:
-    """The state is there: the first boundary of this process."""
-    state = core.state
-    if state.adopting is None:
-        return
-    cause, state.adopting = state.adopting, None
-    core.out.append(Publish(-1))
-    core.record(Kind.STATE_ADOPTED, cause=cause, reason="initial", step=state.n, digest=event.digest)
-    finish(core)
 
 
 def step_ended(core: LearnerCore, event: StepEnded) -> None:
@@ -81,27 +56,42 @@ def _count(core: LearnerCore, event: StepEnded) -> None:
 
 
 def finish(core: LearnerCore) -> None:
-    """What follows METADATA; looked at again whenever something comes while the learner waits."""
+    """What follows METADATA; looked at again whenever something comes to a learner that waits."""
     state = core.state
     if state.ending:
         leave(core, state.ending)
         return
-    if state.asked is not None:
-        state.settings, state.revision = state.asked, state.asked_revision
-        state.asked = None
-        core.record(
-            Kind.SETTING_APPLIED,
-            setting=state.revision,
-            step=state.n,
-            detail={"values": msgspec.structs.asdict(state.settings)},
-        )
+    if state.adopting is not None:
+        return
+    _apply_settings(core)
     folding.acknowledge_contributions(core)
     folding.fold_due(core)
+    copies.serve(core)
+    if copies.release_what_is_behind(core):
+        _apply_settings(core)
+        folding.acknowledge_contributions(core)
+        folding.fold_due(core)
+    if state.awaiting:
+        return
     if lead.must_wait(state):
         if state.waiting_since == UNSET:
             state.waiting_since = core.now
         return
     _start_step(core)
+
+
+def _apply_settings(core: LearnerCore) -> None:
+    state = core.state
+    if state.asked is None:
+        return
+    state.settings, state.revision = state.asked, state.asked_revision
+    state.asked = None
+    core.record(
+        Kind.SETTING_APPLIED,
+        setting=state.revision,
+        step=state.n,
+        detail={"values": msgspec.structs.asdict(state.settings)},
+    )
 
 
 def _start_step(core: LearnerCore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, membership
+from workbench.protocol import admission, membership, snapshots, state_transfers
 from workbench.protocol.messages import Beat
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.settings import SECOND
@@ -28,6 +28,8 @@ def expire(core: SyncerCore) -> None:
     for round_ in list(state.rounds.values()):
         if round_.state == RoundState.READY and round_.stuck_since != UNSET:
             _break_silent(core, round_)
+    state_transfers.expire(core)
+    snapshots.expire(core)
     if not state.began and state.start_until != UNSET and now >= state.start_until and state.members:
         membership.begin(core, "start_limit")
 

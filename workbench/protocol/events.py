@@ -37,9 +37,13 @@ class Woken(msgspec.Struct, tag="woken", gc=False):
 
 
 class Adopted(msgspec.Struct, tag="adopted", gc=False):
-    """The learner holds the state that it was told to adopt; ``digest`` is that of its parameters."""
+    """The learner holds the state that it was told to adopt; ``digest`` is that of its parameters.
+
+    Of a peer's or a snapshot's state the digest is that of the whole; one that is not ``whole`` was not used.
+    """
 
     digest: int
+    whole: bool = True
 
 
 class StepEnded(msgspec.Struct, tag="step_ended", gc=False):
@@ -58,6 +62,15 @@ class Captured(msgspec.Struct, tag="captured", gc=False):
 
     round: int
     fragment: int
+    digest: int
+    nbytes: int
+    handle: int
+
+
+class StateCopied(msgspec.Struct, tag="state_copied", gc=False):
+    """A learner's state, as it was when it was ordered to be copied, lies under ``handle``."""
+
+    number: int
     digest: int
     nbytes: int
     handle: int
@@ -129,6 +142,20 @@ class QuarantineAsked(msgspec.Struct, tag="quarantine_asked", gc=False):
     who: str
 
 
+class SnapshotAsked(msgspec.Struct, tag="snapshot_asked", gc=False):
+    """Somebody wants a snapshot."""
+
+    who: str
+
+
+class SnapshotWritten(msgspec.Struct, tag="snapshot_written", gc=False):
+    """A snapshot lies on disk, whole; or, with a ``reason``, it does not."""
+
+    snapshot: int
+    digest: int
+    reason: str = ""
+
+
 class StopAsked(msgspec.Struct, tag="stop_asked", gc=False):
     """Somebody asks for the end of the run."""
 
@@ -145,6 +172,10 @@ SyncerInput = (
     | Handed
     | SettingsAsked
     | QuarantineAsked
+    | SnapshotAsked
+    | SnapshotWritten
     | StopAsked
 )
-LearnerInput = Connected | Disconnected | Received | Woken | Adopted | StepEnded | Captured | FaultActed | LeaveAsked
+LearnerInput = (
+    Connected | Disconnected | Received | Woken | Adopted | StepEnded | Captured | StateCopied | FaultActed | LeaveAsked
+)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from workbench.protocol.actions import Fold, ForgetCapture, Publish, Release
+from workbench.protocol.copies import is_behind, note_in_flight
 from workbench.protocol.learner_core import LearnerCore
 from workbench.protocol.learner_state import CapturedCopy, PendingUpdate
-from workbench.protocol.messages import Update
+from workbench.protocol.messages import BULK, Update
 from workbench.protocol.records import SYNCER, Kind
 from workbench.protocol.settings import LearnerSettings
 
@@ -13,7 +14,12 @@ from workbench.protocol.settings import LearnerSettings
 def update_came(core: LearnerCore, message: Update) -> None:
     """Keep an update until it is folded; the newest replaces what waits, what is not newer is ignored."""
     state, p = core.state, message.fragment
-    state.g_seen = max(state.g_seen, message.round)
+    behind = state.cut is not None and is_behind(state, BULK)
+    if behind and state.cut is not None:
+        state.cut.g_behind = max(state.cut.g_behind, message.round)
+    else:
+        state.g_seen = max(state.g_seen, message.round)
+        note_in_flight(state, p, message.version, message.round)
     waiting = state.inbox.get(p)
     newest = max(state.base[p], waiting.version if waiting else -1)
     anew_known = max(state.anew_seen[p], waiting.anew if waiting else 0)
@@ -35,6 +41,7 @@ def update_came(core: LearnerCore, message: Update) -> None:
         message.handle,
         message.origin,
         message.clock,
+        behind=behind,
     )
 
 
@@ -42,7 +49,7 @@ def acknowledge_contributions(core: LearnerCore) -> None:
     """Updates in the inbox say which contribution was the last that entered their fragment."""
     state = core.state
     for p, update in state.inbox.items():
-        if update.acknowledged:
+        if update.acknowledged or update.behind:
             continue
         update.acknowledged = True
         core.hear(update.clock)
@@ -83,6 +90,8 @@ def fold_due(core: LearnerCore) -> None:
 
 def _is_due(core: LearnerCore, p: int, update: PendingUpdate) -> bool:
     fixed = core.state.fixed
+    if update.behind:
+        return False
     if fixed.fold_at == "receipt" or core.state.base[p] < 0 or update.anew:
         return True
     return max(core.state.g, core.state.g_seen) >= update.round + fixed.overlap

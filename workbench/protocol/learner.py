@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.protocol import boundary, folding, outbox, pulls
+from workbench.protocol import beginnings, boundary, copies, folding, outbox, pulls
 from workbench.protocol.actions import Action, Connect, Release
 from workbench.protocol.events import (
     Adopted,
@@ -17,11 +17,26 @@ from workbench.protocol.events import (
     LearnerInput,
     LeaveAsked,
     Received,
+    StateCopied,
     StepEnded,
 )
 from workbench.protocol.learner_core import LearnerCore
 from workbench.protocol.learner_state import UNSET, LearnerState, shift
-from workbench.protocol.messages import Beat, Change, End, Notice, Pull, SyncerMessage, Update, Welcome
+from workbench.protocol.messages import (
+    CONTROL,
+    Beat,
+    Begin,
+    Change,
+    CopyAsked,
+    End,
+    Marker,
+    Notice,
+    PeerState,
+    Pull,
+    SyncerMessage,
+    Update,
+    Welcome,
+)
 from workbench.protocol.records import Kind
 from workbench.protocol.settings import SECOND, LearnerSettings
 from workbench.protocol.syncer_core import LATE_WAKE_NS
@@ -133,7 +148,7 @@ def _keep_alive(core: LearnerCore) -> None:
         core.out.append(Connect())
         return
     outbox.rewind_when_silent(state.outbox, now, ACK_PATIENCE_NS)
-    if state.waiting_since != UNSET:
+    if state.waiting_since != UNSET or state.awaiting:
         core.send_metadata()
     else:
         core.send_heartbeat()
@@ -156,7 +171,7 @@ def _received(core: LearnerCore, event: Received) -> None:
         return
     _note(core, message)
     _MESSAGES[type(message)](core, message)
-    if state.waiting_since != UNSET and not state.left:
+    if (state.waiting_since != UNSET or state.awaiting) and not state.left:
         boundary.finish(core)
 
 
@@ -183,7 +198,7 @@ def _take_early(core: LearnerCore) -> None:
 
 def _let_go(core: LearnerCore, message: SyncerMessage) -> None:
     """A message of another connection or incarnation counts for nothing; nor is its payload kept."""
-    if isinstance(message, Update) and message.handle >= 0:
+    if isinstance(message, Update | PeerState) and message.handle >= 0:
         core.out.append(Release(message.handle))
 
 
@@ -194,6 +209,8 @@ def _note(core: LearnerCore, message: SyncerMessage) -> None:
     if not isinstance(message, Update):
         core.hear(message.clock)
     outbox.acknowledge(state.outbox, message.acked, core.now)
+    if state.copies:
+        copies.send_what_is_acknowledged(core)
     if message.closed_below > state.closed_below:
         state.closed_below = message.closed_below
         if state.closed:
@@ -213,23 +230,30 @@ def _welcomed(core: LearnerCore, message: Welcome) -> None:
     state.join_again_at = UNSET
     state.closed_below = message.closed_below
     state.closed = []
+    copies.forget_all(core)
     if message.revision != state.revision:
         state.asked = msgspec.convert(message.settings, LearnerSettings)
         state.asked_revision = message.revision
     _take_early(core)
     if not state.has_state:
-        boundary.begin_life(core, message)
+        beginnings.begin_life(core, message)
         return
     outbox.acknowledge(state.outbox, message.acked, core.now)
     outbox.rewind(state.outbox)
-    if state.waiting_since != UNSET:
+    beginnings.welcomed_again(core, message)
+    if state.waiting_since != UNSET or state.awaiting:
         boundary.finish(core)
 
 
 def _changed(core: LearnerCore, message: Change) -> None:
-    if message.revision > max(core.state.revision, core.state.asked_revision):
-        core.state.asked = msgspec.convert(message.settings, LearnerSettings)
-        core.state.asked_revision = message.revision
+    state = core.state
+    if message.revision <= max(state.revision, state.asked_revision):
+        return
+    settings = msgspec.convert(message.settings, LearnerSettings)
+    if copies.is_behind(state, CONTROL):
+        state.asked_behind = (settings, message.revision)
+    else:
+        state.asked, state.asked_revision = settings, message.revision
 
 
 def _noticed(core: LearnerCore, message: Notice) -> None:
@@ -272,6 +296,10 @@ _MESSAGES: dict[type, Any] = {
     Notice: _noticed,
     Beat: _beat,
     Change: _changed,
+    CopyAsked: copies.copy_asked,
+    PeerState: beginnings.peer_state_came,
+    Begin: beginnings.begin,
+    Marker: copies.marker_came,
     End: _ended,
 }
 
@@ -279,9 +307,10 @@ _HANDLERS: dict[type, Any] = {
     Connected: _connected,
     Disconnected: _disconnected,
     Received: _received,
-    Adopted: boundary.adopted,
+    Adopted: beginnings.adopted,
     StepEnded: boundary.step_ended,
     Captured: pulls.captured,
+    StateCopied: copies.state_copied,
     FaultActed: _fault_acted,
     LeaveAsked: _leave_asked,
 }

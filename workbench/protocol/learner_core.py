@@ -68,6 +68,8 @@ class LearnerCore:
                 s.clock,
                 outbox.take(s.outbox, CONTROL),
                 {} if s.has_state else s.identity,
+                s.awaiting,
+                s.restored,
             )
         )
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from workbench.protocol.messages import Update
+from workbench.protocol.actions import Adopt
+from workbench.protocol.messages import Begin, PeerState, Update
 from workbench.protocol.records import Record
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 
@@ -25,6 +26,8 @@ class PendingUpdate(msgspec.Struct, gc=False):
     origin: int
     clock: tuple[int, ...]
     acknowledged: bool = False
+    behind: bool = False
+    """It came behind the MARKER of a snapshot that is not taken yet."""
 
 
 class CapturedCopy(msgspec.Struct, gc=False):
@@ -41,6 +44,54 @@ class CapturedCopy(msgspec.Struct, gc=False):
     sent: bool = False
     decided: bool = False
     taken: bool = False
+
+
+class CopyRequest(msgspec.Struct, gc=False):
+    """A peer's state is wanted: by which learner, and from which versions on."""
+
+    number: int
+    stamp: list[int]
+    cause: tuple[int, int]
+
+
+class Copy(msgspec.Struct):
+    """A copy of the learner's state that has not left: the record of its boundary, what it is, where it lies."""
+
+    joiner: int
+    seq: int
+    step: int
+    base: list[int]
+    facts: dict[str, Any] = {}
+    digest: int = 0
+    nbytes: int = 0
+    handle: int = UNSET
+    origin: int = UNSET
+
+
+class Cut(msgspec.Struct):
+    """A snapshot that has reached this learner.
+
+    Attributes
+    ----------
+    snapshot : int
+    cause : (process, seq)
+        The syncer's record of it.
+    marked : list of bool
+        On which channels its MARKER has come.
+    taken : bool
+        The state was recorded, and copied.
+    g_behind : int
+        What updates behind the MARKER raise g to, once the state is taken.
+    in_flight : list of [fragment, version, round]
+        Updates that came after the state was taken and before their channel's MARKER.
+    """
+
+    snapshot: int
+    cause: tuple[int, int]
+    marked: list[bool]
+    taken: bool = False
+    g_behind: int = 0
+    in_flight: list[list[int]] = []
 
 
 class Published(msgspec.Struct, gc=False):
@@ -84,8 +135,20 @@ class LearnerState(msgspec.Struct):
     connection: int = UNSET
     welcomed: bool = False
     has_state: bool = False
-    adopting: tuple[int, int] | None = None
-    """Cause of the adoption that is under way."""
+    adopting: Adopt | None = None
+    """The adoption that is under way."""
+    adopting_cause: tuple[int, int] | None = None
+    adopting_from: tuple[int, int] = (UNSET, UNSET)
+    """Process of the peer, and the seq of the record of its boundary."""
+    awaiting: bool = False
+    """It holds the first weights and waits for a peer's state before its first step."""
+    offered: PeerState | Begin | None = None
+    """What came while another adoption was under way."""
+    restored: int = UNSET
+    """Snapshot that the counters are of, until the state that belongs to them is there."""
+    wanted: dict[int, CopyRequest] = {}
+    copies: dict[int, Copy] = {}
+    cut: Cut | None = None
     healed: bool = False
     n: int = 0
     g: int = 0
@@ -100,6 +163,8 @@ class LearnerState(msgspec.Struct):
     captures: dict[int, list[CapturedCopy]] = {}
     asked: LearnerSettings | None = None
     asked_revision: int = 0
+    asked_behind: tuple[LearnerSettings, int] | None = None
+    """Settings that came behind the MARKER of a snapshot that is not taken yet."""
     closed: list[int] = []
     closed_below: int = 0
     ending: str = ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.protocol import averages, rounds, updates
+from workbench.protocol import averages, rounds, snapshots, state_transfers, updates
 from workbench.protocol.actions import Fail, Send
 from workbench.protocol.messages import CONTROL, Change, End, Join, Metadata, Welcome
 from workbench.protocol.records import Kind, label_of, process_of
@@ -28,12 +28,15 @@ def joined(core: SyncerCore, connection: int, message: Join) -> None:
         return
     if member is None:
         member = _new_member(core, message.learner)
+    healed_before = member.healed
     if member.connected and member.connection == connection and member.process_number == message.process_number:
         member.last_heard = core.now
         _welcome(core, member, rejoin=message.has_state, origin=member.joined_seq)
     else:
         _take_in(core, connection, member, message)
     _progress(core, member, message)
+    if member.source == "own" and member.healed and not healed_before:
+        core.record(Kind.LEARNER_HEALED, peer=process_of(member.learner), step=message.n)
     updates.seen(core, member)
     _start_rounds(core)
 
@@ -47,7 +50,7 @@ def _take_in(core: SyncerCore, connection: int, member: Member, message: Join) -
         _fresh_process(core, member)
     member.process_number = message.process_number
     member.connection = connection
-    _admit(core, member, known or message.has_state, message.identity)
+    _admit(core, member, known or message.has_state, message.identity, message)
 
 
 def _foreign(core: SyncerCore, message: Join | Metadata) -> bool:
@@ -83,7 +86,13 @@ def _fresh_process(core: SyncerCore, member: Member) -> None:
     averages.forget_steps(member)
 
 
-def _admit(core: SyncerCore, member: Member, rejoin: bool, identity: dict[str, Any] | None = None) -> None:
+def _admit(
+    core: SyncerCore,
+    member: Member,
+    rejoin: bool,
+    identity: dict[str, Any] | None = None,
+    join: Join | None = None,
+) -> None:
     """Hand out the next incarnation, recorded first; it is clean for nothing until its METADATA, or JOIN, has come."""
     member.incarnation += 1
     member.connected = True
@@ -102,8 +111,10 @@ def _admit(core: SyncerCore, member: Member, rejoin: bool, identity: dict[str, A
         reason="rejoin" if rejoin else "process",
         detail=dict(identity or {}),
     )
+    state_transfers.choose_source(core, member, join)
     _welcome(core, member, rejoin, member.joined_seq)
     judge_quorum(core)
+    state_transfers.begin(core, member)
 
 
 def _welcome(core: SyncerCore, member: Member, rejoin: bool, origin: int) -> None:
@@ -124,6 +135,8 @@ def _welcome(core: SyncerCore, member: Member, rejoin: bool, origin: int) -> Non
             state.closed_below,
             origin,
             state.clock,
+            member.source,
+            state.resumed_from if member.source == "own" else state.snapshot_done,
         ),
     )
 
@@ -205,6 +218,8 @@ def lose(core: SyncerCore, member: Member, reason: str) -> None:
     member.sent = {}
     member.in_hand = UNSET
     rounds.lost(core, member.learner)
+    snapshots.lost(core, member.learner)
+    state_transfers.lost(core, member.learner)
     judge_quorum(core)
 
 

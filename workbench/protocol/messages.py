@@ -37,6 +37,10 @@ class Join(msgspec.Struct, tag="join", gc=False):
     clock: tuple[int, ...] = ()
     records: list[Record] = []
     identity: dict[str, Any] = {}
+    awaiting: bool = False
+    """It holds the run's first weights and has not begun: a peer's state was promised."""
+    restored: int = -1
+    """Snapshot that its counters are of: it asks to go on from there."""
 
 
 class Metadata(msgspec.Struct, tag="metadata", gc=False):
@@ -102,13 +106,60 @@ class Heartbeat(msgspec.Struct, tag="heartbeat", gc=False):
     records: list[Record]
 
 
-LearnerMessage = Join | Metadata | Fragment | Refused | Heartbeat
+class StateCopy(msgspec.Struct, tag="state_copy", gc=False):
+    """A learner's state as it was at a boundary: for a peer (PEER_STATE), or for a snapshot.
+
+    ``number`` is that of the request, or of the snapshot; ``copied`` the seq of the record of that boundary,
+    ``digest`` that of the payload's bytes.  ``facts`` holds the counters that a snapshot restores.
+    """
+
+    learner: int
+    incarnation: int
+    number: int
+    snapshot: bool
+    copied: int
+    step: int
+    base: list[int]
+    digest: int
+    nbytes: int
+    origin: int
+    clock: tuple[int, ...]
+    records: list[Record]
+    facts: dict[str, Any] = {}
+    handle: int = -1
+
+
+class Mark(msgspec.Struct, tag="mark", gc=False):
+    """A learner's MARKER on one channel: what it sent before was sent before its state was taken."""
+
+    learner: int
+    incarnation: int
+    snapshot: int
+    channel: int
+    origin: int
+    clock: tuple[int, ...]
+    records: list[Record]
+
+
+class StateUnusable(msgspec.Struct, tag="state_unusable", gc=False):
+    """The state that came for request ``number`` was not whole."""
+
+    learner: int
+    incarnation: int
+    number: int
+    clock: tuple[int, ...]
+    records: list[Record]
+
+
+LearnerMessage = Join | Metadata | Fragment | Refused | Heartbeat | StateCopy | Mark | StateUnusable
 
 
 class Welcome(msgspec.Struct, tag="welcome", gc=False):
     """Incarnation, stamp and settings for a joiner; ``rejoin`` where a declared-lost learner still lives.
 
-    A learner that has state ignores ``first_step`` and ``first_seq``.
+    A learner that has state ignores ``first_step`` and ``first_seq``.  ``source`` says what a learner without one
+    begins with: ``initial`` (the run's first weights), ``peer`` (a state that is on its way), ``snapshot`` (its
+    moments from ``snapshot``), ``own`` (all that it has from ``snapshot``).
     """
 
     incarnation: int
@@ -124,6 +175,8 @@ class Welcome(msgspec.Struct, tag="welcome", gc=False):
     closed_below: int
     origin: int
     clock: tuple[int, ...]
+    source: str = "initial"
+    snapshot: int = -1
 
 
 class Pull(msgspec.Struct, tag="pull", gc=False):
@@ -194,6 +247,59 @@ class Change(msgspec.Struct, tag="change", gc=False):
     clock: tuple[int, ...]
 
 
+class CopyAsked(msgspec.Struct, tag="copy_asked", gc=False):
+    """Send your state for learner ``joiner`` from the first boundary at which you are healed and have the stamp."""
+
+    incarnation: int
+    number: int
+    joiner: int
+    stamp: list[int]
+    acked: int
+    closed_below: int
+    origin: int
+    clock: tuple[int, ...]
+
+
+class PeerState(msgspec.Struct, tag="peer_state", gc=False):
+    """The state of process ``donor`` as of its record ``copied``, for a learner that has not begun."""
+
+    incarnation: int
+    number: int
+    donor: int
+    copied: int
+    digest: int
+    nbytes: int
+    acked: int
+    closed_below: int
+    origin: int
+    clock: tuple[int, ...]
+    handle: int = -1
+
+
+class Begin(msgspec.Struct, tag="begin", gc=False):
+    """No peer is left to ask: begin with moments from ``snapshot``, or (``initial``) with fresh ones."""
+
+    incarnation: int
+    source: str
+    snapshot: int
+    acked: int
+    closed_below: int
+    origin: int
+    clock: tuple[int, ...]
+
+
+class Marker(msgspec.Struct, tag="marker", gc=False):
+    """A snapshot has begun: what came before on this channel was sent before it."""
+
+    incarnation: int
+    snapshot: int
+    channel: int
+    acked: int
+    closed_below: int
+    origin: int
+    clock: tuple[int, ...]
+
+
 class End(msgspec.Struct, tag="end", gc=False):
     """The run is over, or this process is not wanted: leave."""
 
@@ -204,5 +310,5 @@ class End(msgspec.Struct, tag="end", gc=False):
     clock: tuple[int, ...]
 
 
-SyncerMessage = Welcome | Pull | Update | Notice | Beat | Change | End
+SyncerMessage = Welcome | Pull | Update | Notice | Beat | Change | End | CopyAsked | PeerState | Begin | Marker
 Message = LearnerMessage | SyncerMessage

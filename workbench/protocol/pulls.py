@@ -35,6 +35,8 @@ def pulled(core: LearnerCore, message: Pull) -> None:
 
 def _why_refuse(core: LearnerCore, message: Pull) -> str:
     state, p = core.state, message.fragment
+    if state.adopting is not None:
+        return "no_steps"
     if p in state.inbox:
         return "update_unfolded"
     if state.base[p] != message.base_version:

@@ -54,6 +54,10 @@ class Kind(IntEnum):
     FAULT_APPLIED = 6
     # the rest of a learner's life
     PULL_REFUSED = 7
+    STATE_COPIED = 8
+    SNAPSHOT_RECORDED = 9
+    RESTORED = 10
+    STATE_LEFT = 11
     # the syncer: membership
     SYNCER_STARTED = 20
     ROUNDS_BEGAN = 21
@@ -67,6 +71,11 @@ class Kind(IntEnum):
     SELF_STOPPED = 29
     RUN_ENDED = 30
     MESSAGE_REFUSED = 31
+    STATE_ASKED = 32
+    STATE_SENT = 33
+    STATE_UNAVAILABLE = 34
+    SNAPSHOT_COMPLETED = 35
+    SNAPSHOT_ABANDONED = 36
     # the syncer: rounds (MERGED is its program, with SETTING_APPLIED)
     ROUND_OPENED = 40
     ROUND_READY = 41
@@ -163,13 +172,17 @@ LEARNER_PROGRAM = (
     Kind.CONTRIBUTION_ACKNOWLEDGED,
     Kind.SETTING_APPLIED,
     Kind.FAULT_APPLIED,
+    Kind.STATE_COPIED,
+    Kind.SNAPSHOT_RECORDED,
+    Kind.RESTORED,
+    Kind.STATE_LEFT,
 )
-SYNCER_PROGRAM = (Kind.MERGED, Kind.SETTING_APPLIED)
+SYNCER_PROGRAM = (Kind.MERGED, Kind.SETTING_APPLIED, Kind.SNAPSHOT_RECORDED, Kind.RESTORED)
 """Kinds that exact replay reads (DESIGN section 3)."""
 
 RECORD_FIELDS: dict[Kind, str] = {
-    Kind.STATE_ADOPTED: "reason=initial|syncer|peer|snapshot|own, peer, digest, step (last own step before), "
-    "tokens (lost with what it replaced)",
+    Kind.STATE_ADOPTED: "reason=initial|peer|snapshot, digest, step (last own step before); from a peer: peer, "
+    "version=seq of its STATE_COPIED, cause=STATE_SENT; from a snapshot: value=its number",
     Kind.STEP_ENDED: "step, global_step (used by the schedule), steps=1, tokens, value=loss",
     Kind.UPDATE_FOLDED: "fragment, round, version, base_version (before), step (after which own step), global_step, "
     "steps and tokens (the interval it ends), value=alpha, reason=rule; cause=UPDATE_SENT",
@@ -179,7 +192,14 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SETTING_APPLIED: "setting=revision, step or round from which it acts; detail: the changed keys",
     Kind.FAULT_APPLIED: "reason=fault kind, fragment; detail: round (-1: on the learner's own weights), factor, seed",
     Kind.PULL_REFUSED: "fragment, round, base_version (own), reason; cause=PULL_SENT",
-    Kind.SYNCER_STARTED: "reason=new|restart",
+    Kind.STATE_COPIED: "peer=for whom, value=number of the request, step and global_step of the boundary; "
+    "detail: base; cause=STATE_ASKED",
+    Kind.STATE_LEFT: "peer, value=number of the request or of the snapshot, digest, version=seq of STATE_COPIED or "
+    "SNAPSHOT_RECORDED; detail: bytes",
+    Kind.SNAPSHOT_RECORDED: "value=number of the snapshot, step and global_step of the boundary; detail: base "
+    "(learner); versions, steps, merges (syncer); cause=the syncer's (learner)",
+    Kind.RESTORED: "value=number of the snapshot, digest, step (learner)",
+    Kind.SYNCER_STARTED: "reason=new|restart|resume; detail: cut (snapshot, steps, versions) where a resume goes back",
     Kind.ROUNDS_BEGAN: "value=learners joined, reason=all|start_limit",
     Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin, version=incarnation given, step=first n; "
     "detail: host, pid, fingerprint of a process that no supervisor started",
@@ -193,6 +213,12 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SELF_STOPPED: "value=gap [s]",
     Kind.RUN_ENDED: "reason, value=merges",
     Kind.MESSAGE_REFUSED: "peer, reason: what of a message does not fit this run",
+    Kind.STATE_ASKED: "peer=whose state, value=number of the request; detail: joiner (process), stamp",
+    Kind.STATE_SENT: "peer=to whom, value=number of the request, digest, version=seq of STATE_COPIED; detail: donor "
+    "(process); cause=STATE_LEFT",
+    Kind.STATE_UNAVAILABLE: "peer=for whom, value=number of the request, reason: why no (other) peer is asked",
+    Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: steps by learner, versions",
+    Kind.SNAPSHOT_ABANDONED: "value=number, reason",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
     Kind.QUORUM_REACHED: "round, fragment, value=grace window [s]",

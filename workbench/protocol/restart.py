@@ -1,8 +1,9 @@
-"""A syncer's state from its journal (PROTOCOL section 12)."""
+"""A syncer's state from its journal, or from where a snapshot was taken (PROTOCOL sections 12 and 13)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
@@ -27,20 +28,57 @@ class Recovered(msgspec.Struct):
         Merges that are in the journal and whose slot may not have become the current one.
     reopened : list of int
         Rounds that were open.
+    aborted : list of (round, fragment)
+        Rounds that were open and are given up, since everything goes back to a snapshot.
     """
 
     state: SyncerState
     uncommitted: list[tuple[int, int, int]]
     reopened: list[int]
+    aborted: list[tuple[int, int]] = []
 
 
-def restore(fixed: FixedSettings, book: SettingsBook, records: Iterable[Record]) -> Recovered:
+class Kept(msgspec.Struct):
+    """What a syncer was when it recorded a snapshot: all that goes back with it."""
+
+    versions: list[int]
+    version_rounds: list[int]
+    outer_revision: list[int]
+    merges: int
+    opened_t: int
+    began: bool
+    book: SettingsBook
+    last_merged: dict[int, list[int]]
+    last_merged_step: dict[int, list[int]]
+    anew: dict[int, list[int]]
+    quarantined: dict[int, bool]
+
+
+class Restoring(msgspec.Struct):
+    """A state that is being rebuilt, and what was seen on the way."""
+
+    state: SyncerState
+    uncommitted: dict[int, tuple[int, int, int]] = {}
+    kept: dict[int, Kept] = {}
+    aborted: list[tuple[int, int]] = []
+
+
+def restore(
+    fixed: FixedSettings, book: SettingsBook, records: Iterable[Record], cut: dict[str, Any] | None = None
+) -> Recovered:
     """Rebuild versions, rounds, members and settings from the records of a journal.
 
-    ``book`` holds the settings that the run began with; changes in the journal are applied again.
+    Parameters
+    ----------
+    fixed : FixedSettings
+    book : SettingsBook
+        The settings that the run began with; changes in the journal are applied again.
+    records : iterable of Record
+    cut : dict, optional
+        The snapshot that everything goes back to, from `cut_of`: the next epoch begins.
     """
-    state = new_state(fixed, book)
-    uncommitted: dict[int, tuple[int, int, int]] = {}
+    restoring = Restoring(new_state(fixed, book))
+    state = restoring.state
     for record in records:
         state.clock = merged(state.clock, record.clock)
         if record.process == SYNCER:
@@ -51,13 +89,77 @@ def restore(fixed: FixedSettings, book: SettingsBook, records: Iterable[Record])
             _learner_record(state, record)
         else:
             state.known_seq[record.process] = record.seq
-        _apply(state, record, uncommitted)
+        _apply(restoring, record)
+    if cut is not None:
+        _go_back(restoring, cut, state.epoch + 1)
     state.next_t, state.next_p = next_round(state, max(state.opened_t, state.next_t - 1))
     for member in state.members.values():
         member.connected = False
         member.connection = UNSET
     renew_closed_below(state)
-    return Recovered(state, list(uncommitted.values()), sorted(state.rounds))
+    found = restoring
+    return Recovered(state, list(found.uncommitted.values()), sorted(state.rounds), found.aborted)
+
+
+def cut_of(records: Iterable[Record], snapshot: int = -1) -> dict[str, Any] | None:
+    """What a resume goes back to: a complete snapshot of the present epoch's past, by default the newest.
+
+    Returns
+    -------
+    dict or None
+        ``snapshot``, ``versions``, ``steps`` (own step of every learner), ``parts`` (of those whose state is in it),
+        ``digest``; None if there is none, or not that one.
+    """
+    found: dict[int, dict[str, Any]] = {}
+    for record in records:
+        if record.kind == Kind.SNAPSHOT_COMPLETED:
+            number = int(record.value)
+            detail = {name: record.detail[name] for name in ("versions", "steps", "parts")}
+            found[number] = {"snapshot": number, **detail, "digest": record.digest}
+        elif record.kind == Kind.SYNCER_STARTED and record.detail.get("cut"):
+            back = record.detail["cut"]["snapshot"]
+            found = {number: one for number, one in found.items() if number <= back}
+    return found.get(max(found, default=-1) if snapshot < 0 else snapshot)
+
+
+def _keep(state: SyncerState) -> Kept:
+    members = state.members
+    kept = Kept(
+        state.versions,
+        state.version_rounds,
+        state.outer_revision,
+        state.merges,
+        min(state.rounds, default=state.opened_t + 1) - 1,
+        state.began,
+        state.book,
+        {m: member.last_merged for m, member in members.items()},
+        {m: member.last_merged_step for m, member in members.items()},
+        {m: member.anew for m, member in members.items()},
+        {m: member.quarantined for m, member in members.items()},
+    )
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(kept), type=Kept)
+
+
+def _go_back(restoring: Restoring, cut: dict[str, Any], epoch: int) -> None:
+    """Everything that a snapshot holds is as it was; who has which number, and what the journal holds, stays."""
+    state, back = restoring.state, restoring.kept[cut["snapshot"]]
+    back = msgspec.msgpack.decode(msgspec.msgpack.encode(back), type=Kept)
+    restoring.aborted = [(r.t, r.p) for r in state.rounds.values()]
+    restoring.uncommitted.clear()
+    state.epoch, state.rounds, state.finished = epoch, {}, False
+    state.versions, state.version_rounds, state.outer_revision = back.versions, back.version_rounds, back.outer_revision
+    state.merges, state.opened_t, state.next_t = back.merges, back.opened_t, back.opened_t + 1
+    state.began, state.book = back.began, back.book
+    blank, steps = [-1] * state.fixed.fragments, {int(m): n for m, n in cut["steps"].items()}
+    for learner, member in state.members.items():
+        member.last_merged = back.last_merged.get(learner, list(blank))
+        member.last_merged_step = back.last_merged_step.get(learner, list(blank))
+        member.anew = back.anew.get(learner, [0] * state.fixed.fragments)
+        member.quarantined = back.quarantined.get(learner, False)
+        member.last_step = steps.get(learner, 0)
+    state.snapshot_done = state.resumed_from = cut["snapshot"]
+    state.snapshot_steps = {int(m): n for m, n in cut["parts"].items()}
+    state.snapshot_merges = state.merges
 
 
 def _learner_record(state: SyncerState, record: Record) -> None:
@@ -77,9 +179,11 @@ def _member(state: SyncerState, learner: int) -> Member:
     return state.members[learner]
 
 
-def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int, int, int]]) -> None:
-    kind = record.kind
-    if kind == Kind.ROUNDS_BEGAN:
+def _apply(restoring: Restoring, record: Record) -> None:
+    kind, state, uncommitted = record.kind, restoring.state, restoring.uncommitted
+    if kind in _SNAPSHOT_KINDS and record.process == SYNCER:
+        _apply_snapshot(restoring, record)
+    elif kind == Kind.ROUNDS_BEGAN:
         state.began = True
     elif kind == Kind.LEARNER_JOINED:
         _joined(state, record)
@@ -109,6 +213,27 @@ def _apply(state: SyncerState, record: Record, uncommitted: dict[int, tuple[int,
         state.quorum_lost = kind == Kind.QUORUM_LOST
     elif kind == Kind.RUN_ENDED:
         state.finished = True
+
+
+_SNAPSHOT_KINDS = (Kind.SNAPSHOT_RECORDED, Kind.SNAPSHOT_COMPLETED, Kind.SYNCER_STARTED)
+
+
+def _apply_snapshot(restoring: Restoring, record: Record) -> None:
+    """Snapshots begun and complete; a syncer that went back to one."""
+    state = restoring.state
+    if record.kind == Kind.SNAPSHOT_RECORDED:
+        state.snapshot_serial = int(record.value)
+        state.snapshot_merges = state.merges
+        restoring.kept[state.snapshot_serial] = _keep(state)
+    elif record.kind == Kind.SNAPSHOT_COMPLETED:
+        state.snapshot_done = int(record.value)
+        state.snapshot_steps = {int(m): n for m, n in record.detail["parts"].items()}
+    elif record.detail.get("cut"):
+        _go_back(restoring, record.detail["cut"], record.epoch)
+        restoring.aborted = []
+    elif record.reason == "resume":
+        state.finished = False
+        state.resumed_from = -1
 
 
 def _joined(state: SyncerState, record: Record) -> None:

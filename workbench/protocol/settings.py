@@ -62,6 +62,10 @@ class FixedSettings(msgspec.Struct, gc=False, frozen=True):
     heartbeat_ns: int
     heartbeat_limit_ns: int
     start_limit_ns: int
+    recovery: str = "fresh"
+    state_limit_ns: int = 30 * SECOND
+    snapshot_every_ns: int = 0
+    snapshot_every_merges: int = 0
 
     @property
     def fragments(self) -> int:
@@ -113,6 +117,10 @@ def fixed_settings_of(config: RunConfig, offsets: tuple[int, ...]) -> FixedSetti
         heartbeat_ns=int(config.heartbeat_s * SECOND),
         heartbeat_limit_ns=int(config.heartbeat_limit_s * SECOND),
         start_limit_ns=int(config.start_limit_s * SECOND),
+        recovery=config.recovery,
+        state_limit_ns=int(config.state_limit_s * SECOND),
+        snapshot_every_ns=int(config.snapshot_every_s * SECOND),
+        snapshot_every_merges=config.snapshot_every,
     )
 
 

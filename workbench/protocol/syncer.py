@@ -11,7 +11,18 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.config import ConfigError
-from workbench.protocol import admission, arrivals, deadlines, membership, merging, pacer, rounds, updates
+from workbench.protocol import (
+    admission,
+    arrivals,
+    deadlines,
+    membership,
+    merging,
+    pacer,
+    rounds,
+    snapshots,
+    state_transfers,
+    updates,
+)
 from workbench.protocol.actions import Action, Finish
 from workbench.protocol.events import (
     CommitDone,
@@ -22,6 +33,8 @@ from workbench.protocol.events import (
     Received,
     RecordsCame,
     SettingsAsked,
+    SnapshotAsked,
+    SnapshotWritten,
     StopAsked,
     SyncerInput,
 )
@@ -72,13 +85,36 @@ class SyncerMachine:
         """When the machine wants `Woken` at the latest [ns]."""
         return self.core.state.wake_at
 
-    def start(self, now: int, reason: str = "new", uncommitted: Sequence[tuple[int, int, int]] = ()) -> list[Action]:
-        """First actions of a process: recorded as ``new`` or ``restart`` (with `restart.Recovered.uncommitted`)."""
+    def start(
+        self,
+        now: int,
+        reason: str = "new",
+        uncommitted: Sequence[tuple[int, int, int]] = (),
+        cut: dict[str, Any] | None = None,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> list[Action]:
+        """First actions of a process.
+
+        Parameters
+        ----------
+        now : int
+        reason : str
+            ``new``, ``restart`` (the run goes on), ``resume`` (it had ended, or been lost).
+        uncommitted, aborted : sequence
+            As in `restart.Recovered`.
+        cut : dict, optional
+            The snapshot that a resume went back to, from `restart.cut_of`.
+        """
         core = self._begin(now)
         state = core.state
         state.incarnation += 1
-        core.record(Kind.SYNCER_STARTED, reason=reason)
-        if reason == "restart":
+        core.record(Kind.SYNCER_STARTED, reason=reason, detail={} if cut is None else {"cut": cut})
+        state.snapshot_at = now
+        if cut is not None:
+            core.record(Kind.RESTORED, value=float(cut["snapshot"]), digest=cut["digest"])
+            for t, p in aborted:
+                core.record(Kind.ROUND_ABORTED, round=t, fragment=p, reason="rolled_back")
+        if reason != "new":
             _note_restart(core, uncommitted)
             membership.judge_quorum(core)
         if state.start_until == UNSET:
@@ -121,6 +157,7 @@ class SyncerMachine:
                 while round_.t in core.state.rounds and rounds.advance(core, round_):
                     moving = True
             moving = pacer.open_rounds(core) or moving
+        snapshots.start_when_due(core)
         _end_when_done(core)
         core.state.wake_at = _next_wake(core)
         return core.out
@@ -141,6 +178,7 @@ def _end_when_done(core: SyncerCore) -> None:
         _start_ending(core, "rounds")
     if state.ending and not state.finished:
         busy = bool(state.rounds) or any(m.connected for m in state.members.values())
+        busy = busy or state.snapshot is not None
         if not busy or core.now >= state.ending_until:
             state.finished = True
             core.record(Kind.RUN_ENDED, reason=state.ending, value=float(state.merges))
@@ -158,6 +196,8 @@ def _start_ending(core: SyncerCore, reason: str) -> None:
     for round_ in list(state.rounds.values()):
         if round_.state < RoundState.MERGING:
             merging.abort(core, round_, "run_ended")
+    if state.snapshot is not None and not state.snapshot.writing:
+        snapshots.abandon(core, "run_ended")
 
 
 def _next_wake(core: SyncerCore) -> int:
@@ -165,7 +205,7 @@ def _next_wake(core: SyncerCore) -> int:
     state = core.state
     if state.finished:
         return UNSET
-    wake = state.next_beat
+    wake = min(state.next_beat, snapshots.wake_at(core), state_transfers.wake_at(core))
     if state.ending:
         wake = min(wake, state.ending_until)
     if not state.began and state.start_until > core.now:
@@ -251,5 +291,7 @@ _HANDLERS: dict[type, Any] = {
     Handed: _handed,
     SettingsAsked: _settings_asked,
     QuarantineAsked: _quarantine_asked,
+    SnapshotAsked: snapshots.asked,
+    SnapshotWritten: snapshots.written,
     StopAsked: _stop_asked,
 }

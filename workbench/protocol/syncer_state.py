@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 
@@ -109,6 +110,78 @@ class Sent(msgspec.Struct, gc=False):
     at: int
 
 
+class Transfer(msgspec.Struct):
+    """A joiner that was promised a peer's state.
+
+    Attributes
+    ----------
+    joiner, incarnation, number : int
+        Learner, its life, and the request that is out.
+    donor : int
+        Whom it was asked of, UNSET while a snapshot has to be waited for.
+    tried : list of int
+        Who was asked before.
+    stamp : list of int
+        Versions when it was asked.
+    asked_at : int
+        When [ns]; again when the state went to the joiner.
+    relayed, handle : bool, int
+        It is on its way to the joiner, and lies here meanwhile.
+    """
+
+    joiner: int
+    incarnation: int
+    number: int = UNSET
+    donor: int = UNSET
+    tried: list[int] = []
+    stamp: list[int] = []
+    asked_at: int = UNSET
+    relayed: bool = False
+    handle: int = UNSET
+
+
+class Part(msgspec.Struct):
+    """A participant of a snapshot: which MARKERs of it have come, and what its state was."""
+
+    incarnation: int
+    marked: list[bool] = msgspec.field(default_factory=lambda: [False, False])
+    kept: bool = False
+    seq: int = UNSET
+    step: int = UNSET
+    base: list[int] = []
+    digest: int = 0
+    nbytes: int = 0
+    facts: dict[str, Any] = {}
+
+
+class Snapshotting(msgspec.Struct):
+    """A snapshot that is being taken.
+
+    Attributes
+    ----------
+    number, seq, started_at : int
+        Its number, the record of the syncer's own state, when [ns].
+    manifest : dict
+        What the syncer was.
+    parts : dict of learner to Part
+        Participants that are not gone.
+    in_flight : list of dict
+        Headers of what a participant had sent before its MARKER and came after the syncer's state was taken.
+    handles : list of int
+        Payloads of the parts.
+    writing : bool
+    """
+
+    number: int
+    seq: int
+    started_at: int
+    manifest: dict[str, Any]
+    parts: dict[int, Part] = {}
+    in_flight: list[dict[str, Any]] = []
+    handles: list[int] = []
+    writing: bool = False
+
+
 class Member(msgspec.Struct):
     """A learner as the syncer sees it.  Lists are by fragment, times in ns of the syncer's clock.
 
@@ -140,6 +213,8 @@ class Member(msgspec.Struct):
         PULLs without an answer, of this incarnation; times in a row that it was lost because none came.
     pending, in_hand, sent : dict, int, dict
         Versions that wait by fragment; the fragment that the transport holds; what it has taken and nobody has shown.
+    source : str
+        What its process was told to begin with.
     rounds_missed, missed_why : int, dict
         Closed rounds without it in a row, and how often for which cause.
     """
@@ -179,6 +254,7 @@ class Member(msgspec.Struct):
     rounds_missed: int = 0
     missed_why: dict[str, int] = {}
     stalled: bool = False
+    source: str = "initial"
 
 
 def new_member(learner: int, fragments: int) -> Member:
@@ -223,6 +299,16 @@ class SyncerState(msgspec.Struct):
         Whether rounds may open; the start limit; next heartbeat; when to be woken.
     xi_quorum, xi_sync : float
         Moving averages [ns], with ``_known`` once there was a sample.
+    transfers, transfer_serial : dict of joiner to Transfer, int
+        States under way to joiners, and the number of the last request.
+    snapshot, snapshot_wanted, snapshot_serial : Snapshotting or None, str, int
+        The snapshot that is being taken, who wants another, and the number of the last that was begun.
+    snapshot_done, snapshot_steps : int, dict of learner to own step
+        The newest that is complete, -1 for none, and whose parts it has.
+    snapshot_at, snapshot_merges : int, int
+        When the last was begun, and after how many merges.
+    resumed_from : int
+        Snapshot that this epoch went back to, -1 for none.
     quorum_lost, anew_serial : bool, int
         Whether fewer than K are possible; number of the last fold asked anew.
     ending, ending_until, finished : str, int, bool
@@ -256,6 +342,16 @@ class SyncerState(msgspec.Struct):
     xi_sync: float = 0.0
     xi_quorum_known: bool = False
     xi_sync_known: bool = False
+    transfers: dict[int, Transfer] = {}
+    transfer_serial: int = 0
+    snapshot: Snapshotting | None = None
+    snapshot_wanted: str = ""
+    snapshot_serial: int = 0
+    snapshot_done: int = -1
+    snapshot_steps: dict[int, int] = {}
+    snapshot_at: int = 0
+    snapshot_merges: int = 0
+    resumed_from: int = -1
     quorum_lost: bool = False
     anew_serial: int = 0
     ending: str = ""
@@ -273,6 +369,11 @@ def shift(state: SyncerState, gap: int) -> None:
     state.start_until = moved(state.start_until)
     state.ending_until = moved(state.ending_until)
     state.next_beat = moved(state.next_beat)
+    state.snapshot_at = moved(state.snapshot_at)
+    if state.snapshot is not None:
+        state.snapshot.started_at = moved(state.snapshot.started_at)
+    for transfer in state.transfers.values():
+        transfer.asked_at = moved(transfer.asked_at)
     state.merged_at = [moved(at) for at in state.merged_at]
     state.sync_since = [moved(at) for at in state.sync_since]
     for member in state.members.values():

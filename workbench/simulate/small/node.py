@@ -50,7 +50,7 @@ class Small:
         """The run: M = 2, P = 2, H = 2, one round in flight, and no end."""
         return RunConfig(
             learners=LEARNERS, period=2, fragments=2, overlap=1, quorum=self.quorum, grace="fixed", lead=self.lead,
-            grace_s=self.grace_s, heartbeat_s=1.0, heartbeat_limit_s=2.0, rounds=10**6, eval_every=0,
+            grace_s=self.grace_s, heartbeat_s=1.0, heartbeat_limit_s=2.0, rounds=10**6, eval_every=0, recovery="fresh",
         )  # fmt: skip
 
 
