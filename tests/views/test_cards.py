@@ -16,6 +16,7 @@ from workbench.algorithms.fragments import Fragmentation
 from workbench.config import RunConfig, to_toml
 from workbench.engine.launch import Run
 from workbench.engine.layout import OUTCOME_FILE
+from workbench.replay.counterfactual.outcome import WhatIf
 from workbench.replay.report import ReplayReport
 from workbench.tape.run_folder import create_run_folder
 from workbench.views import markup
@@ -124,6 +125,39 @@ def test_a_replay_report_has_a_card(exact: bool | None, sign: str, word: str) ->
     page = report._repr_html_()
     assert f">{sign}</span>{word}" in page and "3 of 3" in page and "12 inner steps, 6 contributions" in page
     assert "jaxlib: &#x27;1&#x27;" in page
+
+
+def test_a_counterfactual_has_a_card_with_both_and_the_spread_over_seeds() -> None:
+    was = {"val_loss_last": 3.5, "tokens_merged": 1000.0, "participation": None, "merges": 40}
+    children = [was | {"val_loss_last": 3.0}, was | {"val_loss_last": 3.25, "tokens_merged": 1200.0}]
+    runs = [Path("runs/a"), Path("runs/b")]
+    found = WhatIf(
+        "schedule",
+        "schedule",
+        {"quorum": 2},
+        ("kill L1",),
+        7,
+        f"event 7 {EVIL}",
+        7,
+        was,
+        children,
+        runs,
+        {},
+        {},
+        0,
+        0,
+        None,
+    )
+    page = found._repr_html_()
+    for words in (
+        "quorum = 2, without kill L1",
+        "3.5000",
+        "3.1250 (3.0000 to 3.2500)",
+        "1,100 (1,000 to 1,200)",
+        "none",
+    ):
+        assert words in page
+    assert EVIL not in page and "virtual time from the branch on" in page
 
 
 def test_a_bar_shows_that_there_is_something() -> None:

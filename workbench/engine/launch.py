@@ -293,4 +293,5 @@ class Run(Injecting, Showing):
             self.stop()
 
     def __repr__(self) -> str:
-        return f"<Run {self.path}, {'running' if self.running else f'over: {self.outcome()[1]}'}>"
+        said = "running" if self.running else f"over: {self.outcome()[1] or 'it ended as it should'}"
+        return f"<Run {self.path}, {said}>"

@@ -7,12 +7,12 @@ import asyncio
 import panel as pn
 
 from workbench.engine.launch import Run
+from workbench.views import frame
 from workbench.views.run_card import run_card
 
 LEAST_S = 0.1
 
-if not pn.extension._loaded:  # a notebook shows panes from now on, without a network too
-    pn.extension(inline=True)
+__all__ = ["frame", "live"]  # the import of frame makes a notebook show figures and panes, without a network too
 
 
 def live(run: Run, every_s: float = 0.5) -> pn.pane.HTML:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -120,6 +121,10 @@ class WhatIf:
     def __repr__(self) -> str:
         where = f" from event {self.branch_event}" if self.branch_event is not None else ""
         return f"WhatIf({self.kind}{where}, {self.seeds} seed{'s' * (self.seeds != 1)}, {self.path})"
+
+    def _repr_html_(self) -> str:
+        card: str = import_module("workbench.views.what_if_card").what_if_card(self)
+        return card
 
 
 def numbers_of(tape: xr.DataTree) -> dict[str, Any]:
