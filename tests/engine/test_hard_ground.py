@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -100,31 +100,52 @@ _import = builtins.__import__
 
 def _watching(*arguments, **named):
     module = _import(*arguments, **named)
-    target = sys.modules.get("workbench.training.learner_arithmetic")
-    arithmetic = getattr(target, "LearnerArithmetic", None)
-    if arithmetic is not None and not hasattr(arithmetic, "step_before_the_test"):
-        arithmetic.step_before_the_test = arithmetic.step
+    target = sys.modules.get({module!r})
+    owner = getattr(target, {owner!r}, None)
+    if owner is not None and not hasattr(owner, "before_the_test"):
+        owner.before_the_test = getattr(owner, {method!r})
 
-        def step(self, n, *arguments):
-            if self.learner == 1 and n == 3:
-                raise RuntimeError("the third step of this learner cannot be made")
-            return arithmetic.step_before_the_test(self, n, *arguments)
+        def method(self, *arguments, **named):
+            if {condition}:
+                raise RuntimeError("this cannot be done, says the test")
+            return owner.before_the_test(self, *arguments, **named)
 
-        arithmetic.step = step
+        setattr(owner, {method!r}, method)
     return module
 
 
 builtins.__import__ = _watching
 """
+"""A sitecustomize with which a method raises in the processes of a run, whoever starts them."""
 
 
-def test_a_learner_that_raises_is_shown_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "sitecustomize.py").write_text(PATCH)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+@pytest.fixture
+def raising(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a method raise in all processes that start from now on."""
+
+    def patch(module: str, owner: str, method: str, condition: str) -> None:
+        text = PATCH.format(module=module, owner=owner, method=method, condition=condition)
+        (tmp_path / "sitecustomize.py").write_text(text)
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), str(ROOT)]))
+
+    return patch
+
+
+def test_a_learner_that_raises_is_shown_and_the_others_go_on(tmp_path: Path, raising: Callable[..., None]) -> None:
+    third = "self.learner == 1 and arguments[0] == 3"
+    raising("workbench.training.learner_arithmetic", "LearnerArithmetic", "step", third)
     path = tmp_path / "run"
     with launch(tiny(2), path) as run:
-        until(lambda: "cannot be made" in run.status()["learners"][1]["line"], "the error is shown")
+        until(lambda: "cannot be done" in run.status()["learners"][1]["line"], "the error is shown")
         run.wait(rounds=run.status()["merges"] + 20, timeout_s=GUARD_S)
     log = (path / "logs" / "L1.log").read_text()
-    assert "Traceback" in log and "RuntimeError: the third step of this learner cannot be made" in log
+    assert "Traceback" in log and "RuntimeError: this cannot be done, says the test" in log
     assert open_tape(path).attrs["closed"]
+
+
+def test_a_syncer_that_comes_up_and_dies_each_time_loses_the_run(tmp_path: Path, raising: Callable[..., None]) -> None:
+    raising("workbench.engine.syncer_status", "StatusBook", "status", "True")
+    run = launch(tiny(2), tmp_path / "run")
+    with pytest.raises(RunEnded, match="the syncer failed 5 times in a row") as ended:
+        run.wait(timeout_s=GUARD_S)
+    assert ended.value.code == 3

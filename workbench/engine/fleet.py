@@ -17,7 +17,7 @@ from workbench.engine.layout import Plan
 from workbench.engine.links import Link
 from workbench.engine.listening import read_listening
 from workbench.engine.placing import fingerprint_there, place_of
-from workbench.engine.processes import Managed, Nursery
+from workbench.engine.processes import STEADY_AFTER_S, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.restarts import Restarts
 from workbench.engine.striker import Striker
@@ -109,7 +109,7 @@ class Fleet:
         managed.number += 1
         managed.restart_at = -1.0
         managed.stops = 0
-        managed.ready = False
+        managed.ready = managed.steady = False
         environment = self.launcher.environment(managed.role)
         cores = place_of(self.config, managed.learner)
         link = self.nursery.start(managed, self._arguments(managed), environment, cores)
@@ -193,7 +193,8 @@ class Fleet:
             self.reports.known(message["known"], message["seq"])
         elif "up" in message:
             self.address = message["up"]
-            self.syncer.got_somewhere()
+            self.syncer.state = "running"
+            self.timers.after(STEADY_AFTER_S, self._steady, self.syncer.number)
             self.reports.again()
             self.evaluations.again()
             if self.striker.waiting:
@@ -216,7 +217,13 @@ class Fleet:
         link = self.syncer.link
         return link is not None and not link.closed and link.send(message)
 
+    def _steady(self, number: int) -> None:
+        if self.syncer.number == number and self.syncer.alive:
+            self.syncer.got_somewhere()
+
     def _status(self, status: dict[str, Any]) -> None:
+        if status["merges"] > self.status.get("merges", 0):
+            self.syncer.got_somewhere()
         self.status = status
         if status["began"]:
             self.striker.begin()

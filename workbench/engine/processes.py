@@ -18,6 +18,8 @@ from workbench.training.environment import malloc_advice
 BACKOFF_FIRST_S = 0.5
 BACKOFF_MAX_S = 30.0
 FAILED_STARTS_MAX = 5
+STEADY_AFTER_S = 10.0
+"""A syncer that lived for so long got somewhere, even if nothing could be merged."""
 
 NICE = {"syncer": 0, "learner": 5, "reference": 5, "recorder": 10, "evaluator": 10, "prepare": 0}
 
@@ -43,6 +45,8 @@ class Managed:
         How the last process ended: ``exit 0``, ``SIGKILL``.
     failed_starts : int
         Starts in a row that did not get anywhere.
+    steady : bool
+        The present start got somewhere.
     """
 
     role: str
@@ -54,6 +58,7 @@ class Managed:
     pid: int = 0
     ready: bool = False
     failed_starts: int = 0
+    steady: bool = False
     backoff_s: float = BACKOFF_FIRST_S
     link: Link | None = None
     line: str = ""
@@ -74,7 +79,7 @@ class Managed:
 
     def got_somewhere(self) -> None:
         """The present process does what it is there for."""
-        self.failed_starts, self.backoff_s = 0, BACKOFF_FIRST_S
+        self.failed_starts, self.backoff_s, self.steady = 0, BACKOFF_FIRST_S, True
         if self.state == "starting":
             self.state = "running"
 

@@ -47,7 +47,7 @@ class Restarts:
         if how == "exit 0" and managed is not self.fleet.evaluator:
             managed.state = "ended"
             return
-        if managed.state == "starting":
+        if not managed.steady:
             managed.failed_starts += 1
         if managed.failed_starts >= FAILED_STARTS_MAX:
             managed.state = "failed"
