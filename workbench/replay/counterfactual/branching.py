@@ -85,7 +85,7 @@ class _Assembly:
         journal: Journal,
     ) -> None:
         self.parent, self.told, self.cut, self.times, self.numbers = parent, told, cut, times, numbers
-        self.branch, self.now = cut.branch, cut.branch.time_ns
+        self.branch, self.now, self.past = cut.branch, cut.branch.time_ns, cut.branch.past_ns
         config = told.config if told.config.virtual.bandwidth == 0 else told.config.set({"virtual.bandwidth": 0.0})
         self.world = World(
             config,
@@ -146,9 +146,9 @@ class _Assembly:
     def _learner(self, learner: int) -> None:
         """The process that is there, and the one that comes next if what lies before the branch brings it."""
         world, lives = self.world, self.cut.learners.lives.get(learner, [])
-        begun = [life for life in lives if life.started_ns <= self.now]
-        gone = not begun or begun[-1].has_ended(self.now)
-        coming = next((life for life in lives if life.started_ns > self.now), None)
+        begun = [life for life in lives if life.started_ns <= self.past]
+        gone = not begun or begun[-1].has_ended(self.past)
+        coming = next((life for life in lives if life.started_ns > self.past), None)
         if gone and coming is not None:
             world.at(coming.started_ns, world.start_learner, (learner, coming.number))
         if not begun:
@@ -211,7 +211,7 @@ class _Assembly:
             foreign.clock = own[-1].clock if own else ()
         kept = {s.event for s in self.cut.struck}
         for event, r in enumerate(self.parent.records):
-            is_late = r.process == SUPERVISOR and r.seq > state.known_seq.get(SUPERVISOR, 0) and r.time_ns <= self.now
+            is_late = r.process == SUPERVISOR and r.seq > state.known_seq.get(SUPERVISOR, 0) and r.time_ns <= self.past
             if is_late and (r.kind != Kind.FAULT_INJECTED or event in kept):
                 columns = {c: getattr(r, c) for c in ("peer", "value", "reason", "detail")}
                 world.supervisor.record(r.time_ns, Kind(r.kind), **columns)

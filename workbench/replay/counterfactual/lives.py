@@ -60,8 +60,8 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
     lives, connections = lives_of(parent), connections_of(parent)
     rebuilt = {}
     for learner in range(told.config.learners):
-        begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.time_ns]
-        if not begun or begun[-1].has_ended(branch.time_ns):
+        begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.past_ns]
+        if not begun or begun[-1].has_ended(branch.past_ns):
             continue
         life = begun[-1]
         mine = [c for c in connections if (c.learner, c.process_number) == (learner, life.number)]
@@ -117,7 +117,7 @@ def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: 
     later = [r for r in parent.records[branch.event :] if _is_later(r, process, first, known)]
     settings = learner_settings_of(told.config)
     ended = (r for r in parent.records if r.kind == Kind.PROCESS_ENDED and r.peer == SYNCER)
-    deaths = [r.time_ns for r in ended if r.time_ns <= branch.time_ns]
+    deaths = [r.time_ns for r in ended if r.time_ns <= branch.past_ns]
     return rebuild(life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns)
 
 

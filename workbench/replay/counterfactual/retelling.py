@@ -63,6 +63,11 @@ class Branch(NamedTuple):
     what: str
     actions: list[Any]
 
+    @property
+    def past_ns(self) -> int:
+        """Until when things have happened as on the tape: what is at the time of a fault that is gone has not."""
+        return self.time_ns - self.before
+
 
 class Sent(NamedTuple):
     """A message of the syncer: when it left, in which of its lives."""

@@ -1,0 +1,89 @@
+"""The schedule of a tape kept, everything computed anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import workbench as wb
+from tests.replay.counterfactual.conftest import Told
+from tests.replay.runs import live
+from workbench.protocol.records import Kind, Record
+from workbench.tape import open_tape, read_journal
+
+CHANGES: list[dict[str, Any]] = [
+    {"weights": "uniform"},
+    {"fold": "delay_corrected"},
+    {"fold": "blend", "fold_alpha": 0.3},
+    {"outer": "sgd", "outer_rate": 0.8},
+    {"inner.rate": 5e-3},
+]
+
+
+def losses(records: list[Record]) -> list[float]:
+    return [r.value for r in records if r.kind == Kind.EVALUATED]
+
+
+@pytest.mark.parametrize("name", ["quiet", "faulty"])
+def test_without_a_change_the_parent_comes_out_bit_for_bit(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    parent: Told = request.getfixturevalue(name)
+    found = wb.what_if(parent.path, out=tmp_path / "same")
+    assert (found.kind, found.branch_event, found.seeds) == ("arithmetic", None, 1)
+    there, here = read_journal(parent.path / "journal"), read_journal(tmp_path / "same" / "journal")
+    assert here.records == there.records
+    assert here.inputs == there.inputs
+    assert found.parent == found.children[0]
+    assert set(found.tape.wb.marks().values.tolist()) == {0}, "all of it is the parent's"
+    assert found.tape.attrs["parent"]["run_id"] == parent.tape.attrs["run_id"] != found.tape.attrs["run_id"]
+    assert found.tape.attrs["parent"]["path"] == str(parent.path)
+
+
+def test_another_merge_rule_gives_what_a_run_with_it_gives_on_the_same_schedule(quiet: Told, tmp_path: Path) -> None:
+    found = wb.what_if(quiet.path, merge="mean", out=tmp_path / "mean")
+    trained = live(quiet.run.config.set(merge="mean"))
+    assert found.tape.wb.records() == trained.records, "virtual time does not depend on what is computed"
+    assert found.kind == "arithmetic"
+    assert found.children[0]["val_loss_last"] != found.parent["val_loss_last"]
+    marks = found.tape.wb.marks()
+    kinds = found.tape["events"].dataset["kind"].values
+    assert (marks.values[kinds == Kind.MERGED] == 2).all()
+    assert (marks.values[kinds == Kind.PULL_SENT] == 0).all()
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda change: " ".join(change))
+def test_every_arithmetic_change_is_exact_and_replays(faulty: Told, change: dict[str, Any], tmp_path: Path) -> None:
+    found = wb.what_if(faulty.path, change, out=tmp_path / "child")
+    assert (found.kind, found.branch_event) == ("arithmetic", None)
+    records = found.tape.wb.records()
+    assert [(r.kind, r.process, r.seq, r.time_ns) for r in records] == [
+        (r.kind, r.process, r.seq, r.time_ns) for r in faulty.run.records
+    ]
+    assert losses(records)[0] == losses(faulty.run.records)[0], "nothing was merged yet"
+    assert losses(records)[-1] != losses(faulty.run.records)[-1]
+    assert wb.replay(found.path).verify().bit_exact
+    again = wb.what_if(faulty.path, change, out=tmp_path / "again")
+    assert read_journal(again.path / "journal").records == records, "one answer"
+
+
+def test_a_fold_that_keeps_more_counts_more(quiet: Told, tmp_path: Path) -> None:
+    found = wb.what_if(quiet.path, fold="delay_corrected", out=tmp_path / "child")
+    assert found.children[0]["tokens_merged"] > found.parent["tokens_merged"]
+    weights = found.tape.wb.merge_learner()["weight"].values
+    assert np.nanmax(weights) > np.nanmax(quiet.tape.wb.merge_learner()["weight"].values)
+
+
+def test_a_decision_that_depends_on_values_is_taken_again(faulty: Told, tmp_path: Path) -> None:
+    """With the guard off, the poisoned contribution is taken, where it was refused: from there the schedule is new."""
+    dropped = [
+        i for i, r in enumerate(faulty.run.records) if r.kind == Kind.FRAGMENT_DROPPED and r.reason == "nonfinite"
+    ]
+    found = wb.what_if(faulty.path, guard_nonfinite=False, out=tmp_path / "child")
+    assert found.kind == "schedule"
+    assert found.branch_event == dropped[0]
+    assert wb.replay(found.path).report.bit_exact
+    assert open_tape(found.path).wb.records()[: dropped[0]] == faulty.run.records[: dropped[0]]
