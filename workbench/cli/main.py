@@ -23,6 +23,7 @@ VERBS = {
     "train": "train a run and record its tape",
     "replay": "recompute a run from its tape and compare every digest",
     "what-if": "what a run would have been with something changed",
+    "serve": "show runs in a browser: live, with controls, and recorded",
     "control": "look at a run of real processes, kill, stall or set",
     "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",

@@ -1,0 +1,163 @@
+"""What was clicked, and what came of it: requested, acknowledged by the run, seen in what the run reports."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from workbench.config import ConfigError
+from workbench.engine import control
+from workbench.protocol.records import Kind, Record, label_of, process_of
+
+KEPT = 12
+
+Status = dict[str, Any]
+
+
+class Command:
+    """One click.
+
+    Parameters
+    ----------
+    what : str
+        For people.
+    request : dict
+        As the supervisor takes it (`workbench.engine.requests`).
+    effect : function (Record, answer) -> str
+        What of the effect a record shows, "" for one that shows nothing of it.
+
+    Attributes
+    ----------
+    requested, acknowledged, seen, refused : str
+        What to say of each moment, empty before it.
+    """
+
+    def __init__(self, what: str, request: dict[str, Any], effect: Callable[[Record, dict[str, Any]], str]) -> None:
+        self.what, self.request, self._effect = what, request, effect
+        self.requested = time.strftime("%H:%M:%S")
+        self.acknowledged = self.seen = self.refused = ""
+        self._began_s = time.monotonic()
+        self._answer: dict[str, Any] | None = None
+        self._early: list[Record] = []
+
+    def answered(self, answer: dict[str, Any]) -> None:
+        """The run has acknowledged."""
+        took_s = time.monotonic() - self._began_s
+        parts = [f"after {took_s:.2f} s"]
+        parts += [f"revision {answer['revision']}" if "revision" in answer else ""]
+        parts += [f"round {answer['round']}" if answer.get("round", -1) >= 0 else ""]
+        parts += [f"{answer['healed']} ended" if "healed" in answer else ""]
+        self.acknowledged = ", ".join(part for part in parts if part)
+        self._answer = answer
+        for record in self._early:
+            self.note(record)
+        self._early.clear()
+
+    def note(self, record: Record) -> None:
+        """Look whether a record shows the effect."""
+        if self.seen or self.refused:
+            return
+        if self._answer is None:
+            if record.kind in SHOWING:
+                self._early.append(record)
+            return
+        shown = self._effect(record, self._answer)
+        if shown:
+            self.seen = f"{shown}, at {record.time_ns / 1e9:.2f} s of the run"
+
+
+SHOWING = frozenset({
+    Kind.FAULT_INJECTED, Kind.FAULT_ENDED, Kind.PROCESS_STARTED, Kind.SETTING_CHANGED, Kind.SETTING_APPLIED,
+    Kind.RUN_ENDED,
+})  # fmt: skip
+
+
+class Commands:
+    """The newest clicks on one run; under its watcher's lock."""
+
+    def __init__(self) -> None:
+        self.kept: deque[Command] = deque(maxlen=KEPT)
+
+    def note(self, record: Record) -> None:
+        """Show a record to all clicks that wait for their effect."""
+        if record.kind in SHOWING:
+            for one in self.kept:
+                one.note(record)
+
+    def look(self, status: Status) -> None:
+        """See in a status what no record tells."""
+        for one in self.kept:
+            if one.request["verb"] == "stop" and one.acknowledged and not one.seen and status["phase"] == "ending":
+                one.seen = "the run is ending"
+
+    def ended(self) -> None:
+        """The run is over."""
+        for one in self.kept:
+            if one.request["verb"] == "stop" and not one.refused:
+                one.acknowledged, one.seen = one.acknowledged or "it ended", "the run is over"
+
+
+def send(path: Path, command: Command) -> tuple[dict[str, Any] | None, str]:
+    """Ask a run; returns its answer, or None and why not.  Waits for the answer: never on a page's own thread."""
+    try:
+        return control.ask(path, command.request), ""
+    except ConfigError as error:
+        return None, str(error)
+
+
+def fault(kind: str, learner: int, **values: Any) -> Command:
+    """A fault that acts now; seen when it is recorded."""
+    said = ", ".join(
+        f"{key.removesuffix('_s')} {value:g}{' s' if key.endswith('_s') else ''}"
+        for key, value in values.items()
+        if value
+    )
+    request = {"verb": "fault", "fault": {"kind": kind, "learner": learner, **values}}
+    what = f"{kind} L{learner}" if learner >= 0 else kind.replace("_", " ")
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.FAULT_INJECTED and record.detail.get("fault") == answer.get("fault")
+        return "on the tape" if mine else ""
+
+    return Command(f"{what} ({said})" if said else what, request, effect)
+
+
+def heal(learner: int) -> Command:
+    """End what lasts at a learner; seen when its end is recorded."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.FAULT_ENDED and record.peer == process_of(learner)
+        return "its fault is over" if mine else ""
+
+    return Command(f"heal L{learner}", {"verb": "heal", "target": learner}, effect)
+
+
+def revive(learner: int) -> Command:
+    """Start a learner again; seen when its process has started."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.PROCESS_STARTED and record.peer == process_of(learner)
+        return f"start {record.value:.0f}" if mine else ""
+
+    return Command(f"revive L{learner}", {"verb": "revive", "target": learner}, effect)
+
+
+def change(values: dict[str, Any]) -> Command:
+    """Change live settings; seen when the syncer or a learner acts on them."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        if record.kind != Kind.SETTING_APPLIED or record.setting != answer.get("revision"):
+            return ""
+        place = f"from round {record.round:,}" if record.round >= 0 else f"from step {record.step:,}"
+        return f"{label_of(record.process)} acts on it {place}"
+
+    what = "set " + ", ".join(f"{key} = {value}" for key, value in values.items())
+    return Command(what, {"verb": "set", "values": values, "who": "page"}, effect)
+
+
+def stop() -> Command:
+    """End the run in order."""
+    return Command("stop the run", {"verb": "stop", "reason": "stopped"}, lambda record, answer: "")

@@ -1,0 +1,130 @@
+"""Figures of a run that goes on: Bokeh figures whose column sources are streamed into."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import panel as pn
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.models.annotations import BoxAnnotation
+from bokeh.plotting import figure
+
+from workbench.pages.courses import Course, Point
+from workbench.pages.spans import KEPT, WINDOW_S, Spans
+from workbench.pages.style import LINE, QUIET, TEXT
+from workbench.protocol.records import FIRST_LEARNER, SYNCER
+from workbench.views.palette import BLUE, ORANGE
+
+LANE_HEIGHT, AROUND = 24, 70
+TIME = "time since the run began [s]"
+
+
+class LossFigure:
+    """Training loss as a line within a band over learners, validation loss as points."""
+
+    def __init__(self) -> None:
+        self._line = ColumnDataSource({"time": [], "loss": [], "least": [], "most": []})
+        self._evals = ColumnDataSource({"time": [], "loss": []})
+        self._drawn, self._evaluated, self._changes = 0, 0, -1
+        plot = _plot("loss of training and validation", 230, "nat per byte")
+        plot.varea("time", "least", "most", source=self._line, fill_color=BLUE, fill_alpha=0.18)
+        plot.line("time", "loss", source=self._line, color=BLUE, line_width=2, legend_label="training, mean")
+        plot.scatter("time", "loss", source=self._evals, color=ORANGE, size=7, legend_label="validation")
+        plot.add_tools(HoverTool(tooltips=[("time", "@time{0.0} s"), ("loss", "@loss{0.000}")], mode="mouse"))
+        plot.legend.orientation, plot.legend.location = "horizontal", "top_right"
+        plot.legend.border_line_color, plot.legend.padding = None, 2
+        self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0, visible=False)
+
+    def update(self, course: Course) -> None:
+        """Stream what is new; after a thinning all is drawn again."""
+        points, evals = course.points, course.evaluations
+        if not self.pane.visible and points:
+            self.pane.visible = True
+        if course.changes != self._changes:  # replacing and streaming in one turn would draw twice
+            self._changes, self._drawn, self._evaluated = course.changes, len(points), len(evals)
+            self._line.data, self._evals.data = _line(points), _dots(evals)
+        if len(points) > self._drawn:
+            self._line.stream(_line(points[self._drawn :]))
+            self._drawn = len(points)
+        if len(evals) > self._evaluated:
+            self._evals.stream(_dots(evals[self._evaluated :]))
+            self._evaluated = len(evals)
+
+
+def _line(points: list[Point]) -> dict[str, Any]:
+    return {
+        "time": [p.time_s for p in points], "loss": [p.loss for p in points],
+        "least": [p.least for p in points], "most": [p.most for p in points],
+    }  # fmt: skip
+
+
+def _dots(points: list[Point]) -> dict[str, Any]:
+    return {"time": [p.time_s for p in points], "loss": [p.loss for p in points]}
+
+
+class LaneFigure:
+    """A lane for the syncer and for each learner; the last seconds."""
+
+    def __init__(self, learners: int) -> None:
+        names = ["syncer", *(f"L{m}" for m in range(learners))]
+        self._lanes = len(names)
+        self._source = ColumnDataSource(
+            {name: [] for name in ("left", "right", "low", "high", "what", "colour", "alpha", "name", "middle")}
+        )
+        self._seen = 0
+        height = AROUND + LANE_HEIGHT * self._lanes
+        plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (white: idle)", height, "")
+        plot.x_range = self._range = Range1d(start=-WINDOW_S, end=0)
+        plot.y_range = Range1d(start=-0.5, end=self._lanes - 0.5)
+        plot.yaxis.ticker = FixedTicker(ticks=list(range(self._lanes)))
+        plot.yaxis.major_label_overrides = {self._lanes - 1 - row: name for row, name in enumerate(names)}
+        plot.ygrid.grid_line_color = None
+        for row in range(0, self._lanes, 2):
+            plot.add_layout(BoxAnnotation(bottom=row - 0.5, top=row + 0.5, fill_color="#f6f8fa", level="image"))
+        plot.quad(
+            left="left", right="right", bottom="low", top="high", source=self._source, fill_color="colour",
+            line_color="colour", fill_alpha="alpha", line_alpha="alpha",
+        )  # fmt: skip
+        plot.text(
+            x="left", y="middle", text="name", source=self._source, text_baseline="middle", x_offset=3,
+            text_font_size="11px", text_font_style="bold", text_color=TEXT,
+        )  # fmt: skip
+        plot.add_tools(HoverTool(tooltips="@what, @left{0.00} to @right{0.00} s"))
+        self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
+
+    def update(self, spans: Spans, now_s: float) -> None:
+        """Stream what is new, and move on."""
+        news = spans.tail.since(self._seen)
+        self._seen = news.total
+        shown = [one for one in news.items if self._row(one.process) >= 0]
+        if shown:
+            rows = [self._row(one.process) for one in shown]
+            self._source.stream({
+                "left": [one.start_s for one in shown], "right": [one.end_s for one in shown],
+                "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
+                "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)],
+                "what": [one.what for one in shown], "colour": [one.colour for one in shown],
+                "alpha": [0.4 if one.name else 0.85 for one in shown], "name": [one.name for one in shown],
+                "middle": rows,
+            }, rollover=KEPT)  # fmt: skip
+        self._range.update(start=now_s - WINDOW_S, end=now_s)
+
+    def _row(self, process: int) -> int:
+        """The syncer on top; processes without a lane have none."""
+        place = 0 if process == SYNCER else process - FIRST_LEARNER + 1 if process >= FIRST_LEARNER else self._lanes
+        return self._lanes - 1 - place
+
+
+def _plot(title: str, height: int, unit: str) -> Any:
+    plot = figure(
+        title=title, height=height, sizing_mode="stretch_width", x_axis_label=TIME, y_axis_label=unit,
+        tools="xpan,xwheel_zoom,box_zoom,reset,save", active_drag=None, min_border_left=58,
+        output_backend="canvas",
+    )  # fmt: skip
+    plot.toolbar.logo, plot.toolbar.autohide = None, True
+    heading: Any = plot.title
+    heading.text_font_style, heading.text_color, heading.text_font_size = "bold", TEXT, "13px"
+    plot.axis.axis_label_text_font_style, plot.axis.axis_label_text_color = "normal", QUIET
+    plot.axis.minor_tick_line_color, plot.axis.axis_line_color = None, LINE
+    plot.outline_line_color = LINE
+    return plot

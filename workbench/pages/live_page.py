@@ -1,0 +1,174 @@
+"""A run that goes on: vitals, the grid of learners, controls, the loss, lanes of the last seconds, events."""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import style
+from workbench.pages.addresses import REPLAY, START
+from workbench.pages.cells import live_cell
+from workbench.pages.controls import Controls
+from workbench.pages.event_words import Said, sentence, who
+from workbench.pages.live_figures import LaneFigure, LossFigure
+from workbench.pages.session import Session
+from workbench.pages.vitals import live_html
+from workbench.pages.watcher import Watcher
+from workbench.pages.widgets import EventList, LearnerGrid
+
+TICK_MS = 250
+STALE_S = 3.0
+EVENTS_SHOWN = 40
+
+
+def make(session: Session) -> Any:
+    """The page, or what to do where the run does not go on."""
+    name = session.address.run
+    path = session.site.folders.path(name)
+    try:
+        watcher = session.site.watcher(path)
+    except ConfigError as error:
+        return _gone(session, str(error))
+    return _Live(session, watcher).layout()
+
+
+def _gone(session: Session, sentence: str) -> Any:
+    name = session.address.run
+    way_on = (
+        f'Its tape may be looked through: <a href="{escape(session.link(REPLAY, name))}">open the tape</a>, '
+        f'or <a href="{escape(session.link(START))}">choose another run</a>.'
+    )
+    links = [("runs", session.link(START))]
+    return style.page(style.header(name, "○ not running", links), style.banner(sentence, way_on, html_way_on=True))
+
+
+class _Live:
+    """One tab's view of a watcher."""
+
+    def __init__(self, session: Session, watcher: Watcher) -> None:
+        self.session, self.watcher = session, watcher
+        self.header, self.banner, self.vitals = style.html(""), style.html("", visible=False), style.html("")
+        self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
+        self.grid.heard = self._clicked
+        self.controls = Controls(session, watcher)
+        self.loss, self.lanes = LossFigure(), LaneFigure(watcher.config.learners)
+        self.events = EventList(sizing_mode="stretch_width", margin=0)
+        self.not_shown = style.html("")
+        self._seen_events = (-1, -1)
+        self.with_merges = pn.widgets.Checkbox(name="with merges", margin=(0, 4))
+        self._offset_s = 0.0
+        self._callback: Any = None
+
+    def layout(self) -> Any:
+        """Everything in its place; the first look is taken at once."""
+        self._tick()
+        self._callback = pn.state.add_periodic_callback(self._tick, period=TICK_MS)
+        list_of_events = pn.Column(self.events, scroll="y-auto", height=300, sizing_mode="stretch_width", margin=0)
+        return style.page(
+            self.header,
+            self.banner,
+            self.vitals,
+            style.beside(
+                style.column(style.card(style.html("<h2>Learners</h2>"), self.grid), self.controls.panel(), share=5),
+                style.column(
+                    style.card(self.lanes.pane),
+                    style.card(self.loss.pane),
+                    style.card(style.html("<h2>Events</h2>"), self.with_merges, list_of_events, self.not_shown),
+                    share=7,
+                ),
+            ),
+        )
+
+    def _clicked(self, said: dict[str, Any]) -> None:
+        learner = said.get("choose", said.get("learner"))
+        if not isinstance(learner, int) or not 0 <= learner < self.watcher.config.learners:
+            return
+        self.grid.chosen = learner
+        self.controls.choose(learner)
+        if "act" in said:
+            self.controls.act(str(said["act"]), learner)
+
+    def _tick(self) -> None:
+        """Take over what the watcher holds."""
+        watcher = self.watcher
+        with watcher.lock:
+            status, over, heard_s = watcher.status, watcher.over, watcher.heard_s
+            self._say(status, over, time.monotonic() - heard_s)
+            self.loss.update(watcher.course)
+            self.controls.update()
+            self._list()
+            if status is not None:
+                now_s = status["elapsed_s"] + (0.0 if over else min(time.monotonic() - heard_s, STALE_S))
+                watcher.spans.flush(now_s)
+                self.lanes.update(watcher.spans, now_s)
+                self._numbers(status, now_s)
+        if over is not None and self._callback is not None:
+            self._callback.stop()
+
+    def _numbers(self, status: dict[str, Any], now_s: float) -> None:
+        spans, may = self.watcher.spans, self.session.may_control and self.watcher.going
+        joined = [one["learner"] for one in status["learners"] if one.get("stepped") or one.get("connected")]
+        self.vitals.object = live_html(status, spans.goodput(now_s, joined), spans.contributed(now_s))
+        cells = [live_cell(one, may_control=may) for one in status["learners"]]
+        if self.watcher.over is not None:
+            cells = [{**cell, "word": "ended", "sign": "·", "colour": "#808080"} for cell in cells]
+        self.grid.cells = cells
+
+    def _say(self, status: dict[str, Any] | None, over: tuple[int, str] | None, silent_s: float) -> None:
+        """Header and banner: what the run is doing, and what to do where it does nothing."""
+        name, config = self.session.address.run, self.watcher.config
+        phase, bad, said, way_on = "● live", False, "", ""
+        if over is not None:
+            code, line = over
+            phase, bad = "○ over", code != 0
+            said = f"The run is over: {line or 'it ended as it should'} (exit code {code})."
+            way_on = f'Step through what it did: <a href="{escape(self.session.link(REPLAY, name))}">open its tape</a>.'
+        elif status is None:
+            phase, said = "… starting", "The run is starting: its supervisor loads JAX, then the learners come."
+        elif silent_s > STALE_S:
+            phase, bad = "◌ silent", True
+            said = f"The run has not answered for {silent_s:.0f} s; what you see is older than that."
+            way_on = "It may be busy. If it was killed, this page says so within seconds."
+        elif status["phase"] != "running":
+            phase = f"… {status['phase'].replace('_', ' ')}"
+            said = (
+                "The learners are starting; rounds begin when they are there." if status["phase"] == "starting" else ""
+            )
+            said = str(status.get("storage_full") or said)
+        links = [("its tape so far", self.session.link(REPLAY, name)), ("runs", self.session.link(START))]
+        badges = [phase, f"preset {config.preset}" if config.preset else "", f"seed {config.seed}",
+                  "" if self.session.may_control else "view only"]  # fmt: skip
+        _put(self.header, style.header_html(name, badges, links))
+        if said:
+            _put(self.banner, style.banner_html(said, way_on, bad=bad))
+        if self.banner.visible != bool(said):
+            self.banner.visible = bool(said)
+
+    def _list(self) -> None:
+        watcher, with_merges = self.watcher, bool(self.with_merges.value)
+        seen = (watcher.events.total, watcher.merges.total if with_merges else -1)
+        if seen != self._seen_events:
+            self._seen_events = seen
+            newest = watcher.events.since(watcher.events.total - EVENTS_SHOWN).items
+            if with_merges:
+                newest = sorted([*newest, *watcher.merges.since(watcher.merges.total - EVENTS_SHOWN).items])
+            self.events.rows = [row_of(-1, time_s, said) for time_s, said in reversed(newest[-EVENTS_SHOWN:])]
+        older = watcher.events.total + watcher.merges.total - len(self.events.rows)
+        lost = f", {watcher.missed:,} that did not reach this page" if watcher.missed else ""
+        said = f"not shown: {older:,} merges and earlier events, {watcher.routine:,} routine{lost}; all are on the tape"
+        _put(self.not_shown, f'<p class="quiet">{said}</p>')
+
+
+def row_of(event: int, time_s: float, said: Said, rel: str = "") -> dict[str, Any]:
+    """A line of the list of events."""
+    return {"event": event, "time": f"{time_s:.2f} s", "who": who(said), "text": sentence(said), "rel": rel}
+
+
+def _put(pane: Any, html: str) -> None:
+    """Send a text only if it is another."""
+    if pane.object != html:
+        pane.object = html

@@ -1,0 +1,79 @@
+"""One browser tab: what it asked for, what it may do, and the page it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import style
+from workbench.pages.access import Role
+from workbench.pages.addresses import LIVE, REPLAY, START, Address, address_of, token_of
+from workbench.pages.site import Site
+from workbench.tape import TapeError
+
+pn.extension(
+    notifications=True, reconnect=True, raw_css=[style.BODY],
+    disconnect_notification="The server of this page does not answer; trying again.",
+)  # fmt: skip
+
+MAKERS = {START: "start_page", LIVE: "live_page", REPLAY: "replay_page"}
+"""Module of each page; its ``make(session)`` returns what stands below the header."""
+
+
+class Session(NamedTuple):
+    """Attributes
+    ----------
+    site : Site
+    role : str
+        ``view`` or ``control``.
+    token : str
+        The token of this tab's address, for its links.
+    address : Address
+    """
+
+    site: Site
+    role: Role
+    token: str
+    address: Address
+
+    @property
+    def may_control(self) -> bool:
+        """Whether buttons of this tab do something."""
+        return self.role == "control"
+
+    def link(self, page: str, run: str = "", event: int = -1) -> str:
+        """Address of another page, for this tab."""
+        return Address(page, run, event).query(self.token)
+
+
+def show(site: Site) -> Any:
+    """The page of the session that is being made."""
+    document: Any = pn.state.curdoc
+    request = document.session_context.request
+    token = token_of(request.arguments)
+    role = site.access.role(token, (request.headers or {}).get("Host", ""))
+    if role is None:
+        return style.page(
+            style.header("", "", []),
+            style.banner("This page needs its token.", "Open the address that workbench serve printed.", bad=True),
+        )
+    session = Session(site, role, token, address_of(request.arguments))
+    maker: Callable[[Session], Any] = import_module(f"workbench.pages.{MAKERS[session.address.page]}").make
+    document.title = f"{session.address.run or 'runs'} – workbench"
+    try:
+        return maker(session)
+    except (ConfigError, TapeError, OSError) as error:
+        return trouble(session, str(error))
+
+
+def trouble(session: Session, sentence: str) -> Any:
+    """A page that says what is wrong, and where to go on."""
+    way_on = f'<a href="{session.link(START)}">Choose another run</a>'
+    return style.page(
+        style.header(session.address.run, "", [("runs", session.link(START))]),
+        style.banner(sentence, way_on, bad=True, html_way_on=True),
+    )

@@ -1,0 +1,152 @@
+"""What one server shares among its sessions: the runs it may show, the tokens, the threads that wait for runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.config import RunConfig, preset
+from workbench.pages.access import Access, new_access
+from workbench.pages.folders import Folders
+
+if TYPE_CHECKING:
+    from workbench.pages.recording import Recording
+    from workbench.pages.watcher import Watcher
+
+PAGE_NICE = 10
+RECORDINGS_MAX = 4
+"""Tapes that are kept open."""
+TINY_RUN = {"learners": 2, "rounds": 300}
+
+
+class Site:
+    """Everything that pages of one server have in common.
+
+    Parameters
+    ----------
+    folders : Folders
+    access : Access
+    tiny : RunConfig, optional
+        What "start a tiny run here" starts.
+
+    Attributes
+    ----------
+    asking : ThreadPoolExecutor
+        Talks to runs: starts them, sends what was clicked; at the usual priority, which a run that it starts inherits.
+    reading, drawing : ThreadPoolExecutor
+        Read tapes, and draw figures of them: one at a time each.
+    """
+
+    def __init__(self, folders: Folders, access: Access, tiny: RunConfig | None = None) -> None:
+        self.folders, self.access = folders, access
+        self.tiny = preset("tiny-4").set(**TINY_RUN) if tiny is None else tiny
+        self.asking = ThreadPoolExecutor(2, "asking")
+        self.reading, self.drawing = ThreadPoolExecutor(1, "reading"), ThreadPoolExecutor(1, "drawing")
+        self._recordings: dict[tuple[Path, float], Recording] = {}
+        self._watchers: dict[Path, Watcher] = {}
+        self._lock = threading.Lock()
+
+    def watcher(self, path: Path) -> Watcher:
+        """The one that watches the run in a folder; it is attached to if nobody watches it yet.
+
+        Raises
+        ------
+        ConfigError
+            The run does not go on.
+        """
+        from workbench.engine.launch import attach
+
+        with self._lock:
+            known = self._watchers.get(path)
+        return known if known is not None and known.going else self._watch(attach(path))
+
+    def launch_tiny(self) -> Path:
+        """Start a tiny run that goes on without any page; returns its folder.
+
+        Raises
+        ------
+        ConfigError
+            There is no folder for it.
+        """
+        from workbench.config import ConfigError
+        from workbench.engine.launch import launch
+
+        parent = self.folders.new_runs
+        if parent is None:
+            raise ConfigError("only single runs were given to this server; start it with a folder of runs")
+        with self._lock:
+            parent.mkdir(parents=True, exist_ok=True)
+            stem = f"tiny-{self.tiny.learners}"
+            folder = next(path for n in range(1, 10**9) if not (path := parent / f"{stem}-{n}").exists())
+            run = launch(self.tiny, folder, detach=True)
+        self._watch(run)
+        return run.path.resolve()
+
+    def _watch(self, run: object) -> Watcher:
+        from workbench.engine.launch import Run
+        from workbench.pages.watcher import Watcher
+
+        assert isinstance(run, Run)
+        path = run.path.resolve()
+        with self._lock:
+            known = self._watchers.get(path)
+            if known is None or not known.going:
+                known = self._watchers[path] = Watcher(run)
+                known.start()
+            return known
+
+    def recording(self, path: Path) -> Recording:
+        """A tape as it is now; opened anew only if something was written since.  Waits for the disk.
+
+        Raises
+        ------
+        TapeError
+            It cannot be read.
+        """
+        from workbench.pages.folders import changed_s
+        from workbench.pages.recording import Recording
+
+        key = path, changed_s(path)
+        if key not in self._recordings:
+            while len(self._recordings) >= RECORDINGS_MAX:
+                del self._recordings[next(iter(self._recordings))]
+            self._recordings[key] = Recording(path)
+        return self._recordings[key]
+
+    def be_nice(self) -> None:
+        """Let the pages stand behind the learners; threads that start runs keep the usual priority."""
+        barrier = threading.Barrier(3)
+        for _ in range(2):  # a thread takes its priority from the one that makes it
+            self.asking.submit(barrier.wait)
+        barrier.wait()
+        os.nice(max(0, PAGE_NICE - os.nice(0)))
+
+    def close(self) -> None:
+        """Leave all runs; they go on."""
+        with self._lock:
+            watchers = list(self._watchers.values())
+        for one in watchers:
+            one.stop()
+        self.asking.shutdown(wait=False, cancel_futures=True)
+        self.reading.shutdown(wait=False, cancel_futures=True)
+        self.drawing.shutdown(wait=False, cancel_futures=True)
+
+
+@cache
+def site_of_environment() -> Site:
+    """The site of ``panel serve``: WORKBENCH_RUNS, WORKBENCH_VIEW_TOKEN and WORKBENCH_CONTROL_TOKEN say what it is.
+
+    Tokens that are not given are drawn, and printed once.
+    """
+    runs = [Path(part) for part in os.environ.get("WORKBENCH_RUNS", "runs").split(os.pathsep) if part]
+    view, control = (os.environ.get(f"WORKBENCH_{name}_TOKEN", "") for name in ("VIEW", "CONTROL"))
+    site = Site(Folders(runs), new_access(view, control))
+    print(f"workbench: add ?token={site.access.control} to the address; to let others look, "
+          f"?token={site.access.view}", file=sys.stderr, flush=True)  # fmt: skip
+    site.be_nice()
+    return site

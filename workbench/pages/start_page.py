@@ -1,0 +1,98 @@
+"""The first page: watch a recorded run, start a tiny one, attach to one that goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import style
+from workbench.pages.addresses import LIVE, REPLAY
+from workbench.pages.session import Session
+from workbench.pages.widgets import Browser
+from workbench.tape import being_written
+
+LISTED_MAX = 40
+
+
+def make(session: Session) -> Any:
+    """Three cards."""
+    names = session.site.folders.names()
+    going = [name for name in names if _goes_on(session, name)]
+    over = [name for name in names if name not in going]
+    left_out = session.site.folders.left_out
+    return style.page(
+        style.header("", session.role if session.may_control else "view only", []),
+        style.beside(
+            style.column(_recorded(session, over, left_out), least=320),
+            style.column(_starter(session), least=280),
+            style.column(_running(session, going), least=280),
+        ),
+    )
+
+
+def _goes_on(session: Session, name: str) -> bool:
+    try:
+        return being_written(session.site.folders.path(name))
+    except (ConfigError, OSError):
+        return False
+
+
+def _recorded(session: Session, names: list[str], left_out: int) -> Any:
+    said = "Every event of a run, step by step: who did what, which merge saw whom, and why."
+    if not names:
+        where = escape(session.site.folders.said)
+        body = f'<p class="quiet">No recorded run lies below {where} yet. Start one beside this card, or type<br>' \
+               "<code>workbench train --preset tiny-4 --out runs/first</code></p>"  # fmt: skip
+        return style.card(style.html(f"<h2>▸ Watch a recorded run</h2><p>{said}</p>{body}"))
+    rows = "".join(
+        f'<tr><td><a href="{escape(session.link(REPLAY, name))}">{escape(name)}</a></td></tr>'
+        for name in names[:LISTED_MAX]
+    )
+    more = max(0, len(names) - LISTED_MAX) + left_out
+    note = f'<p class="quiet">not shown: {more:,} older ones; give their folder to workbench serve</p>' if more else ""
+    return style.card(
+        style.html(f'<h2>▸ Watch a recorded run</h2><p>{said}</p><table class="runs">{rows}</table>{note}')
+    )
+
+
+def _running(session: Session, names: list[str]) -> Any:
+    said = "Runs that train at this moment, whoever started them."
+    rows = "".join(
+        f'<tr><td><a href="{escape(session.link(LIVE, name))}">{escape(name)}</a></td>'
+        f'<td><a href="{escape(session.link(REPLAY, name))}">its tape so far</a></td></tr>'
+        for name in names[:LISTED_MAX]
+    )
+    more = len(names) - LISTED_MAX
+    note = f'<p class="quiet">not shown: {more:,}</p>' if more > 0 else ""
+    body = f'<table class="runs">{rows}</table>{note}' if rows else '<p class="quiet">None goes on right now.</p>'
+    return style.card(style.html(f"<h2>● Attach to a running one</h2><p>{said}</p>{body}"))
+
+
+def _starter(session: Session) -> Any:
+    tiny = session.site.tiny
+    said = style.html(
+        f"<h2>✚ Start a tiny run here</h2><p>{tiny.learners} learners, {tiny.rounds:,} merges, on this machine's "
+        "processor. It goes on when this page is closed; kill a learner and see what happens.</p>"
+    )
+    if not session.may_control:
+        return style.card(said, style.html('<p class="quiet">Starting needs the address with the control token.</p>'))
+    answer = style.html("", visible=False)
+    button = pn.widgets.Button(name="Start", button_type="primary", margin=(6, 0), width=140)
+    browser = Browser()
+
+    async def start(_: Any) -> None:
+        button.disabled, button.name = True, "starting …"
+        try:
+            path = await asyncio.get_running_loop().run_in_executor(session.site.asking, session.site.launch_tiny)
+        except (ConfigError, OSError) as error:
+            answer.object, answer.visible = style.banner_html(str(error), bad=True), True
+            button.disabled, button.name = False, "Start"
+            return
+        browser.go(session.link(LIVE, session.site.folders.name(path)))
+
+    button.on_click(start)
+    return style.card(said, button, answer, browser)

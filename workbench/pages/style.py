@@ -1,0 +1,110 @@
+"""The look of all pages: colours, header, cards, banners; plain HTML that fetches nothing, texts escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from workbench.views.palette import BLUE, VERMILLION
+
+TEXT, QUIET, LINE, GROUND, CARD = "#1f2328", "#57606a", "#d0d7de", "#f6f8fa", "#ffffff"
+
+BODY = f"""
+html, body {{ background: {GROUND}; color: {TEXT}; margin: 0; font-family: system-ui, sans-serif; }}
+"""
+
+SHEET = f"""
+:host {{ font-family: system-ui, -apple-system, "Segoe UI", sans-serif; font-size: 14px; color: {TEXT}; }}
+a {{ color: #0550ae; }}
+h2 {{ font-size: 14px; font-weight: 600; margin: 0 0 6px 0; }}
+p {{ margin: 4px 0; line-height: 1.45; }}
+.quiet {{ color: {QUIET}; }}
+.head {{ display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline; padding: 2px 0; }}
+.head .brand {{ font-weight: 700; text-decoration: none; color: {TEXT}; }}
+.head .name {{ font-weight: 600; overflow-wrap: anywhere; }}
+.head .right {{ margin-left: auto; display: flex; gap: 14px; }}
+.badge {{ border: 1px solid {LINE}; border-radius: 10px; padding: 0 8px; background: {CARD}; white-space: nowrap; }}
+.banner {{ border: 1px solid {LINE}; border-left: 5px solid {BLUE}; border-radius: 6px; background: {CARD};
+  padding: 10px 14px; overflow-wrap: anywhere; }}
+.banner.bad {{ border-left-color: {VERMILLION}; }}
+.vitals {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 8px; }}
+.vital {{ background: {CARD}; border: 1px solid {LINE}; border-radius: 6px; padding: 7px 12px; min-height: 62px; }}
+.vital .what {{ color: {QUIET}; font-size: 12px; }}
+.vital .number {{ font-size: 21px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.vital .more {{ color: {QUIET}; font-size: 12px; font-variant-numeric: tabular-nums; }}
+.vital.bad {{ border-color: {VERMILLION}; box-shadow: inset 0 0 0 1px {VERMILLION}; }}
+table {{ border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }}
+th {{ text-align: left; font-weight: 400; color: {QUIET}; padding: 2px 10px 2px 0; }}
+td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid #eaeef2; overflow-wrap: anywhere; }}
+.runs td:first-child {{ width: 60%; }}
+"""
+
+CARD_STYLE = {
+    "background": CARD, "border": f"1px solid {LINE}", "border-radius": "6px", "padding": "10px 14px",
+    "min-width": "0",
+}  # fmt: skip
+SPACE = 8
+
+
+def html(text: str, **options: Any) -> pn.pane.HTML:
+    """A pane of HTML in the look of the pages."""
+    options.setdefault("sizing_mode", "stretch_width")
+    return pn.pane.HTML(text, stylesheets=[SHEET], margin=0, **options)
+
+
+def page(*parts: Any) -> pn.Column:
+    """Parts below each other, with room around."""
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=(8, 14), styles={"gap": f"{SPACE}px"})
+
+
+def card(*parts: Any, **options: Any) -> pn.Column:
+    """A white box."""
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=0, styles={**CARD_STYLE, **options})
+
+
+def beside(*parts: Any) -> pn.FlexBox:
+    """Boxes beside each other where there is room, else below each other."""
+    return pn.FlexBox(*parts, gap=f"{SPACE}px", sizing_mode="stretch_width", margin=0, align_items="stretch")
+
+
+def column(*parts: Any, share: int = 1, least: int = 420) -> pn.Column:
+    """A column of `beside`: its share of the room, and from which width on it stands alone [pixels]."""
+    styles = {"flex": f"{share} 1 {least}px", "min-width": "0", "gap": f"{SPACE}px"}
+    return pn.Column(*parts, sizing_mode="stretch_width", margin=0, styles=styles)
+
+
+def header(name: str, badges: str | Sequence[str], links: Iterable[tuple[str, str]]) -> pn.pane.HTML:
+    """What is shown, what it is, and where else one can go."""
+    return html(header_html(name, [badges] if isinstance(badges, str) else badges, links))
+
+
+def header_html(name: str, badges: Sequence[str], links: Iterable[tuple[str, str]]) -> str:
+    """The inside of a header."""
+    said = "".join(f'<span class="badge">{escape(one)}</span>' for one in badges if one)
+    ways = "".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in links)
+    return (
+        f'<div class="head"><span class="brand">workbench</span><span class="name">{escape(name)}</span>{said}'
+        f'<span class="right">{ways}</span></div>'
+    )
+
+
+def banner(sentence: str, way_on: str = "", *, bad: bool = False, html_way_on: bool = False) -> pn.pane.HTML:
+    """A sentence that cannot be overlooked, and what to do next."""
+    return html(banner_html(sentence, way_on if html_way_on else escape(way_on), bad=bad))
+
+
+def banner_html(sentence: str, way_on: str = "", *, bad: bool = False) -> str:
+    """The inside of a banner; ``way_on`` is HTML."""
+    more = f'<p class="quiet">{way_on}</p>' if way_on else ""
+    return f'<div class="banner{" bad" if bad else ""}" role="status"><p>{escape(sentence)}</p>{more}</div>'
+
+
+def vital(what: str, number: str, more: str, meaning: str, *, bad: bool = False) -> str:
+    """A number with its name, a line more, and its definition for those who hover."""
+    return (
+        f'<div class="vital{" bad" if bad else ""}" title="{escape(meaning)}"><div class="what">{escape(what)}</div>'
+        f'<div class="number">{escape(number)}</div><div class="more">{escape(more)}</div></div>'
+    )

@@ -1,0 +1,97 @@
+"""The numbers above everything else, each with its definition, formula and unit for those who hover."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.pages import style
+from workbench.pages.event_words import labels
+from workbench.pages.spans import WINDOW_S
+from workbench.tape.moment import Moment
+
+Status = dict[str, Any]
+
+LOSS = "Mean of the connected learners' loss in their last step [nat per byte]; below it the loss on held-out text."
+GOODPUT = (
+    f"Useful time over allocated time of the learners that have joined, in the last {WINDOW_S:.0f} s: useful is the "
+    "length of completed steps less what was injected or waited in them. 1 means that nobody lost any time."
+)
+PARTICIPATION = (
+    "Three counts of learners. Alive: its process runs. Reachable: the syncer hears its heartbeats. "
+    f"Contributed: it is in a merge of the last {WINDOW_S:.0f} s."
+)
+QUORUM = "Learners that count, and how many are needed (quorum K) for a round to close."
+TOKENS = "Tokens trained per second, summed over the learners that step [1/s]; a moving average."
+MERGES = "Merges done, of those that the run will do; each makes one fragment's next version."
+
+SHARE = "Tokens in merges so far over tokens processed so far; in steady state at most (H - tail) / H."
+SETTINGS = "Revision of the live settings in force, and the merge rule."
+
+
+def live_html(status: Status, goodput: float | None, contributed: set[int]) -> str:
+    """Vitals of a run that goes on."""
+    learners = status["learners"]
+    loss = [one["loss"] for one in learners if one.get("loss") is not None and one.get("connected")]
+    alive = sum(1 for one in learners if one.get("pid") and one["state"] == "running")
+    reachable = sum(bool(one.get("connected")) for one in learners)
+    rate = sum(one.get("tokens_per_s") or 0.0 for one in learners if one.get("connected") and not one.get("stalled"))
+    validation = status.get("val_loss")
+    cards = [
+        style.vital(
+            "loss", f"{sum(loss) / len(loss):.3f}" if loss else "–",
+            "nothing evaluated yet" if validation is None else f"validation {validation:.3f}", LOSS,
+        ),
+        style.vital("goodput", "–" if goodput is None else f"{goodput:.0%}", f"last {WINDOW_S:.0f} s", GOODPUT),
+        style.vital(
+            "participation", f"{alive} / {reachable} / {len(contributed)}", "alive/reachable/contributed",
+            PARTICIPATION,
+        ),
+        _quorum(status),
+        style.vital("tokens per second", f"{rate:,.0f}", "all learners", TOKENS),
+        style.vital("merges", f"{status['merges']:,}", f"of {status['rounds']:,}", MERGES),
+    ]  # fmt: skip
+    return f'<div class="vitals">{"".join(cards)}</div>'
+
+
+def _quorum(status: Status) -> str:
+    if "quorum" not in status:
+        return style.vital("quorum", "–", "the syncer is starting", QUORUM)
+    there = sum(bool(one.get("counts")) for one in status["learners"])
+    missing = [one["learner"] for one in status["learners"] if not one.get("counts")]
+    number = f"{there} of {len(status['learners'])} there"
+    if status.get("quorum_lost"):
+        since_s = max(0.0, status["elapsed_s"] - status["quorum_lost_since_s"])
+        return style.vital(
+            "✕ quorum lost",
+            number,
+            f"{status['quorum']} needed; waits for {labels(missing)}, {since_s:.1f} s",
+            QUORUM,
+            bad=True,
+        )
+    without = f", without {labels(missing)}" if missing else ""
+    return style.vital("quorum", number, f"{status['quorum']} needed{without}", QUORUM)
+
+
+def then_vitals(moment: Moment) -> str:
+    """Vitals of a moment of a tape."""
+    learners, ledger = moment.learners, moment.ledger
+    loss = [one.loss for one in learners if one.connected and one.loss == one.loss]
+    alive, reachable = sum(one.alive for one in learners), sum(one.connected for one in learners)
+    processed, merged = ledger.get("tokens_processed", 0.0), ledger.get("tokens_merged", 0.0)
+    validation = moment.validation
+    quorum = moment.settings.get("quorum")
+    cards = [
+        style.vital(
+            "loss", f"{sum(loss) / len(loss):.3f}" if loss else "–",
+            "nothing evaluated yet" if validation is None else f"validation {validation[1]:.3f}", LOSS,
+        ),
+        style.vital("merges", f"{moment.merges:,}", f"{len(moment.rounds)} rounds in flight", MERGES),
+        style.vital("participation", f"{alive} / {reachable}", "alive/reachable", PARTICIPATION),
+        style.vital(
+            "✕ quorum lost" if moment.quorum_lost else "quorum", f"{reachable} of {len(learners)} there",
+            f"{quorum} needed" if quorum is not None else "", QUORUM, bad=moment.quorum_lost,
+        ),
+        style.vital("merged share", f"{merged / processed:.0%}" if processed else "–", "of tokens processed", SHARE),
+        style.vital("settings", f"revision {moment.revision}", moment.settings.get("merge", ""), SETTINGS),
+    ]  # fmt: skip
+    return f'<div class="vitals">{"".join(cards)}</div>'

@@ -1,0 +1,154 @@
+"""Watches one run that goes on, for all tabs: a thread that reads telemetry and status and keeps what pages show.
+
+Telemetry is lossy and bounded; nothing here is waited for by the run.  Tabs look at `Watcher` when they like, under a
+lock that is held for microseconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+from workbench.config import ConfigError, RunConfig, flatten, from_toml
+from workbench.engine.launch import Run
+from workbench.pages.commands import Commands
+from workbench.pages.courses import Course, Point, recorded_points
+from workbench.pages.event_words import NOTABLE, Said, said_of
+from workbench.pages.spans import Spans
+from workbench.pages.tails import Tail
+from workbench.protocol.records import Kind, Record
+from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
+from workbench.tape import TapeError, open_tape
+
+LOOK_EVERY_S = 0.25
+EVENTS_KEPT = 400
+RETRY_S = 0.5
+
+Status = dict[str, Any]
+
+
+class Watcher:
+    """Parameters
+    ----------
+    run : Run
+
+    Attributes
+    ----------
+    status : dict or None
+        What the supervisor said last; None before it has said something.
+    heard_s : float
+        When that was [s, monotonic].
+    over : (int, str) or None
+        Exit code and last line of a run that has ended.
+    events, merges : Tail of (float, Said)
+        Notable events, and merges, with the run's time [s].
+    routine, missed : int
+        Events that are not notable, and records that telemetry dropped.
+    settings : dict
+        Live settings in force, by key.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.config = from_toml(run.folder.config.read_text(encoding="utf-8"))
+        self.lock = threading.Lock()
+        self.status: Status | None = None
+        self.heard_s = time.monotonic()
+        self.over: tuple[int, str] | None = None
+        self.events: Tail[tuple[float, Said]] = Tail(EVENTS_KEPT)
+        self.merges: Tail[tuple[float, Said]] = Tail(EVENTS_KEPT)
+        self.routine = self.missed = 0
+        self.course, self.spans, self.commands = Course(), Spans(), Commands()
+        self.settings: dict[str, Any] = _live_settings(self.config)
+        self._changed: dict[str, Any] = {}
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name=f"watching {run.path.name}", daemon=True)
+
+    @property
+    def going(self) -> bool:
+        """Whether the run goes on, as far as is known."""
+        return self.over is None
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Leave the run; it goes on."""
+        self._stopping.set()
+
+    def _watch(self) -> None:
+        began = False
+        while not self._stopping.is_set() and self.run.running:
+            try:
+                self._ask()
+                if not began:
+                    began = True
+                    self._look_back()
+                self._listen()
+            except ConfigError:  # its supervisor begins, or ends
+                self._stopping.wait(RETRY_S)
+        if not self._stopping.is_set():
+            self.run._reap()
+            over = self.run.outcome()
+            with self.lock:
+                self.over = over
+                self.commands.ended()
+
+    def _look_back(self) -> None:
+        """What happened before this server came: the course of the loss, and the settings in force."""
+        try:
+            tape = open_tape(self.run.path)
+            points = recorded_points(tape)
+            then = tape.wb.at(-1).settings if tape["events"].sizes["event"] else {}
+        except (TapeError, OSError):  # not laid yet: the run has only just begun
+            points, then = [], {}
+        with self.lock:
+            self.course.begin(points)
+            self.settings = {**self.settings, **then, **self._changed}
+
+    def _listen(self) -> None:
+        """Read until the run is over."""
+        asked_s = 0.0
+        with self.run.telemetry() as telemetry:
+            while not self._stopping.is_set() and self.run.running:
+                batches = telemetry.take(LOOK_EVERY_S)
+                with self.lock:
+                    for batch in batches:
+                        self._note(batch.records)
+                    self.missed = telemetry.missed
+                if time.monotonic() - asked_s >= LOOK_EVERY_S:
+                    asked_s = time.monotonic()
+                    self._ask()
+
+    def _ask(self) -> None:
+        status = self.run.status()
+        with self.lock:
+            self.status, self.heard_s = status, time.monotonic()
+            self.course.look(status)
+            self.commands.look(status)
+
+    def _note(self, records: list[Record]) -> None:
+        news, merges = [], []
+        for record in records:
+            if record.kind == Kind.MERGED:
+                merges.append((record.time_ns / 1e9, said_of(record)))
+            elif record.kind in NOTABLE:
+                news.append((record.time_ns / 1e9, said_of(record)))
+            else:
+                self.routine += 1
+            if record.kind == Kind.SETTING_CHANGED:
+                self._changed.update(record.detail.get("values", {}))
+                self.settings.update(self._changed)
+            if record.kind == Kind.EVALUATED:
+                self.course.evaluated(Point(record.time_ns / 1e9, record.value))
+            self.spans.note(record)
+            self.commands.note(record)
+        self.events.add(news)
+        self.merges.add(merges)
+
+
+def _live_settings(config: RunConfig) -> dict[str, Any]:
+    values = flatten(config)
+    return {key: values[key] for key in (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS) if key in values}
