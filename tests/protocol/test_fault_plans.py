@@ -181,7 +181,8 @@ def test_every_learner_is_interrupted_on_its_own_clock() -> None:
     assert kolmogorov_smirnov(pooled, 5.0) < 1.0
     fleet = np.diff([f.at_ns for f in plan.faults]) / SECOND
     assert kolmogorov_smirnov(fleet, 5.0 / 4) < 1.0  # MTBF of the fleet = MTBI / M
-    assert plan.notes == (f"chaos: MTBI 5 s per learner, fleet MTBF 1.25 s, {len(plan.faults)} faults drawn for 1500 s",)
+    drawn = f"{len(plan.faults)} faults drawn for 1500 s"
+    assert plan.notes == (f"chaos: MTBI 5 s per learner, fleet MTBF 1.25 s, {drawn}",)
 
 
 def test_a_storm_depends_on_its_seed_alone() -> None:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise why_without_tape(arguments.run, error) from error
     about = facts(tape, written=written)
     refuse_untold(arguments, tape)
-    more = {"losses": losses} if arguments.table == "validation" else {}
+    more: dict[str, Any] = {"losses": losses} if arguments.table == "validation" else {}
     whole = imported.report if about["imported"] else REPORTS["overview"]
     report = (REPORTS[arguments.table] if arguments.table else whole)(tape, **more)
     report["run"] = about
