@@ -10,6 +10,7 @@ import xarray as xr
 from workbench.protocol.records import SYNCER, Kind, process_of
 from workbench.tape import TapeError
 from workbench.tape.own_events import OwnEvents, own_events
+from workbench.tape.whole import whole
 
 NS = 1e-9
 
@@ -100,6 +101,7 @@ def merge_round(tape: xr.DataTree, merge: int) -> MergeRound:
     """
     merges = tape["merges"].dataset
     total = merges.sizes.get("merge", 0)
+    merge = whole(merge, "merge")
     if not -total <= merge < total:
         raise TapeError(
             f"there is no merge {merge}; the tape has {total} merges{f', 0 to {total - 1}' if total else ''}"

@@ -27,6 +27,8 @@ class Difference(NamedTuple):
         ``tape`` (records out of order or contradictory), ``start``, ``learner``, ``wire`` or ``merge``.
     what, recorded, computed : str
         Which value, on the tape and here; both empty where ``what`` is a whole sentence.
+    merge : int
+        Number of the merge, by row of /merges; -1 for what is none.
     """
 
     event: int
@@ -38,13 +40,19 @@ class Difference(NamedTuple):
     what: str
     recorded: str
     computed: str
+    merge: int = -1
 
     def text(self) -> str:
         """One line."""
         where = "".join(
             f", {name} {value}" for name, value in (("round", self.round), ("fragment", self.fragment)) if value >= 0
         )
-        begin = f"event {self.event}: {self.kind} of {self.process}{where}" if self.event >= 0 else "before any event"
+        number = f"merge {self.merge}, " if self.merge >= 0 else ""
+        begin = (
+            f"{number}event {self.event}: {self.kind} of {self.process}{where}"
+            if self.event >= 0
+            else "before any event"
+        )
         values = f" is {self.recorded} on the tape, {self.computed} here" if self.recorded or self.computed else ""
         return f"{begin}: {self.what}{values} (place: {self.place})"
 

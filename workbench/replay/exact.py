@@ -16,6 +16,7 @@ from workbench.replay.differences import Difference, Findings, Impossible
 from workbench.replay.environment import adopt_threads, check_data, environment_differences
 from workbench.replay.kept import KEPT_BYTES
 from workbench.replay.learners import ReplayedLearner
+from workbench.replay.merge_table import merge_table_differences
 from workbench.replay.ordering import Stuck, check_order, linear_extension
 from workbench.replay.parallel import ParallelReplay
 from workbench.replay.program import Merged, Programs, read_programs
@@ -41,9 +42,9 @@ def replay(
     """Recompute a run from its tape and compare every recorded digest, loss and weight.
 
     The programs of the tape are executed in a linear extension of the causal order, by the executors that the run
-    itself used (DESIGN section 3); nothing else of the tape is read.  Nothing is executed before something is asked of
-    the result.  A process that has not used its device yet gives it the threads that the run's had (it sets
-    ``PJRT_NPROC``); else a differing number is named in the verdict.
+    itself used (DESIGN section 3); of the rest only the table of merges is read, which must agree with them.  Nothing
+    is executed before something is asked of the result.  A process that has not used its device yet gives it the
+    threads that the run's had (it sets ``PJRT_NPROC``); else a differing number is named in the verdict.
 
     Parameters
     ----------
@@ -80,6 +81,7 @@ def replay(
     text = open_text(config.data)
     check_data(tape, text)
     programs = read_programs(tape.wb.records())
+    contradictions = merge_table_differences(tape, programs.merges)
     if upto is not None:
         programs = restricted(programs, cut_of(tape, programs, upto))
 
@@ -90,6 +92,8 @@ def replay(
         else:
             made = Replay(config, TrainingProgram(config, text), programs)
         compare_start(made.initial, tape.attrs.get("initial_digest", ""), made.syncer.findings)
+        for contradiction in contradictions:
+            made.syncer.findings.note(contradiction)
         return made
 
     def limits_of(event: int) -> Mapping[int, int]:

@@ -163,8 +163,16 @@ def report_of(
         captures=captures,
         match=findings.match,
         largest=findings.largest,
-        difference=findings.first,
+        difference=_with_number(findings.first, programs),
         environment=environment,
         final=[syncer.arithmetic.theta(p).copy() for p in range(fragmentation.fragments)],
         fragmentation=fragmentation,
     )
+
+
+def _with_number(difference: Difference | None, programs: Programs) -> Difference | None:
+    """The difference with the number of its merge, if it is one."""
+    if difference is None or difference.kind != "merged":
+        return difference
+    numbers = {merge.event: number for number, merge in enumerate(programs.merges)}
+    return difference._replace(merge=numbers.get(difference.event, -1))

@@ -7,6 +7,7 @@ import xarray as xr
 from workbench.replay.program import Programs, Step
 from workbench.tape import TapeError
 from workbench.tape.event_sets import Cut
+from workbench.tape.whole import whole
 
 Upto = int | Cut
 """A merge (row of /merges, from 0; negative counts from the end): its past and itself.  Or a cut of the tape."""
@@ -20,7 +21,7 @@ def merge_number(programs: Programs, merge: int) -> int:
     TapeError
         When there is none.
     """
-    total = len(programs.merges)
+    total, merge = len(programs.merges), whole(merge, "merge")
     if not -total <= merge < total:
         numbered = f"merges 0 to {total - 1}" if total else "no merge"
         raise TapeError(f"there is no merge {merge} to replay up to; the tape holds {numbered}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -164,7 +165,7 @@ class TapeAccessor:
             return partial(_refuse, name, self.untold[name])
         if found is None:
             raise AttributeError(f"a tape has no {name!r}; it has {', '.join(sorted(self.__dir__()))}")
-        return partial(found, self._tree)
+        return _of_tape(found, self._tree)
 
     def __dir__(self) -> list[str]:
         own = [name for name in vars(type(self)) if not name.startswith("_")]
@@ -172,6 +173,18 @@ class TapeAccessor:
 
 
 _DENSE = ("weight", "c_steps", "c_tokens", "base_version", "step", "norm", "cosine", "captured_ns", "arrival_ns")
+
+
+def _of_tape(function: Callable[..., Any], tree: xr.DataTree) -> Callable[..., Any]:
+    """An analysis of this tape, with the function's own documentation."""
+
+    @wraps(function)
+    def asked(*arguments: Any, **named: Any) -> Any:
+        return function(tree, *arguments, **named)
+
+    whole = signature(function)
+    asked.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])  # type: ignore[attr-defined]
+    return asked
 
 
 def _refuse(name: str, reason: str, *_: Any, **__: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 from workbench.protocol.records import label_of
 from workbench.tape.errors import TapeError
 from workbench.tape.event_sets import Cut, EventSet, Ints
+from workbench.tape.whole import whole
 
 PROGRAM_ORDER, MESSAGE, HEARD = "program order", "message", "heard"
 """How one event follows another: same process; a send that its record names; a message that its clock shows."""
@@ -82,9 +83,10 @@ class CausalIndex:
         TapeError
             When there is no such event.
         """
+        event = whole(event, "event")
         if not -self.count <= event < self.count:
             raise TapeError(f"there is no event {event}; the tape has {self.count} events, 0 to {self.count - 1}")
-        return int(event) % self.count
+        return event % self.count
 
     def clock_of(self, event: int) -> Ints:
         """Clock of an event (process,)."""

@@ -59,6 +59,8 @@ class Target:
             raise ConfigError(f"--out {path}: this is a folder; this format is one file, type a name in it")
         if self._folder and not path.is_dir():
             raise ConfigError(f"--out {path}: this is a file; this format is a folder of files, type another name")
+        if not (path.is_dir() or path.is_file()) or path.is_symlink():
+            raise ConfigError(f"--out {path} is no regular file, and is never replaced; type another name")
         if not self._force:
             raise ConfigError(f"--out {path} exists; type --force to replace it, or another name")
         if self._folder:
