@@ -188,6 +188,8 @@ class RunConfig:
         How long a peer may take to give its state before another is asked [s].
     snapshot_every, snapshot_every_s : int, float
         Merges, and seconds, between two snapshots; 0: none but those that are asked for.
+    snapshots_kept : int
+        The newest so many stay on disk; 0: all.
     eval_every, eval_batches : int
         Merges between two evaluations (0: never; an evaluator of real processes that is late skips some), batches of
         the held-out text in one.
@@ -230,6 +232,7 @@ class RunConfig:
     state_limit_s: float = 30.0
     snapshot_every: int = 0
     snapshot_every_s: float = 0.0
+    snapshots_kept: int = 3
     eval_every: int = 50
     eval_batches: int = 16
     seed: int = 0

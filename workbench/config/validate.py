@@ -57,6 +57,7 @@ RANGES: dict[str, tuple[float, float]] = {
     "state_limit_s": (0.1, 86400),
     "snapshot_every": (0, 10**9),
     "snapshot_every_s": (0, 10**7),
+    "snapshots_kept": (0, 10**9),
     "eval_every": (0, 10**9),
     "eval_batches": (1, 10**6),
     "seed": (0, 2**63 - 1),

@@ -58,11 +58,15 @@ def serve(core: LearnerCore) -> None:
         return
     for joiner in sorted(state.wanted):
         request = state.wanted[joiner]
-        if state.healed and all(base >= stamp for base, stamp in zip(state.base, request.stamp, strict=True)):
+        if state.healed and _has(state, request.stamp):
             del state.wanted[joiner]
             _copy_for_peer(core, joiner, request)
     if state.cut is not None and not state.cut.taken and any(state.cut.marked):
         _take(core, state.cut)
+
+
+def _has(state: LearnerState, stamp: list[int]) -> bool:
+    return all(base >= version for base, version in zip(state.base, stamp, strict=True))
 
 
 def _copy_for_peer(core: LearnerCore, joiner: int, request: CopyRequest) -> None:
@@ -120,7 +124,8 @@ def facts_of(state: LearnerState) -> dict[str, Any]:
 def restore(state: LearnerState, facts: dict[str, Any], snapshot: int) -> None:
     """Give a new process the counters that a snapshot has of its learner."""
     for name in RESTORED_FIELDS:
-        setattr(state, name, facts[name])
+        value = facts[name]
+        setattr(state, name, list(value) if isinstance(value, list) else value)
     state.g_seen = state.g
     captures = msgspec.convert(facts["captures"], dict[str, list[CapturedCopy]])
     state.captures = {int(p): copies for p, copies in captures.items()}

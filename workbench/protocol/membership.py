@@ -102,16 +102,16 @@ def _admit(
     member.pending = {}
     member.sent = {}
     member.in_hand = UNSET
+    state_transfers.choose_source(core, member, join)
     member.joined_seq = core.record(
         Kind.LEARNER_JOINED,
         peer=process_of(member.learner),
         value=float(member.process_number),
         version=member.incarnation,
         step=member.last_step + 1,
-        reason="rejoin" if rejoin else "process",
+        reason="restored" if member.source == "own" else "rejoin" if rejoin else "process",
         detail=dict(identity or {}),
     )
-    state_transfers.choose_source(core, member, join)
     _welcome(core, member, rejoin, member.joined_seq)
     judge_quorum(core)
     state_transfers.begin(core, member)

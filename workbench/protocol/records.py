@@ -201,8 +201,8 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.RESTORED: "value=number of the snapshot, digest, step (learner)",
     Kind.SYNCER_STARTED: "reason=new|restart|resume; detail: cut (snapshot, steps, versions) where a resume goes back",
     Kind.ROUNDS_BEGAN: "value=learners joined, reason=all|start_limit",
-    Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin, version=incarnation given, step=first n; "
-    "detail: host, pid, fingerprint of a process that no supervisor started",
+    Kind.LEARNER_JOINED: "peer, value=process number, reason=process|rejoin|restored, version=incarnation, "
+    "step=first n; detail: host, pid, fingerprint of a process that no supervisor started",
     Kind.LEARNER_HEALED: "peer, step",
     Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded|"
     "left|ended",
@@ -217,7 +217,8 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.STATE_SENT: "peer=to whom, value=number of the request, digest, version=seq of STATE_COPIED; detail: donor "
     "(process); cause=STATE_LEFT",
     Kind.STATE_UNAVAILABLE: "peer=for whom, value=number of the request, reason: why no (other) peer is asked",
-    Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: steps by learner, versions",
+    Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), "
+    "open (tokens)",
     Kind.SNAPSHOT_ABANDONED: "value=number, reason",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
@@ -238,7 +239,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SETTING_CHANGED: "setting=revision; detail: values {key: value}, who",
     Kind.SETTING_REFUSED: "reason; detail: values, who",
     Kind.PROCESS_STARTED: "peer, value=process number",
-    Kind.PROCESS_ENDED: "peer, value=process number, reason=exit code or signal",
+    Kind.PROCESS_ENDED: "peer, value=process number, reason=exit code or signal; detail: line (if it said one)",
     Kind.FAULT_INJECTED: "peer, reason=fault kind, value=length [s]; detail: fault, parameters, until_ns, effect",
     Kind.FAULT_ENDED: "peer, reason=fault kind, value=time that it acted [s]; detail: fault, began_ns, "
     "why=over|healed|used_up",

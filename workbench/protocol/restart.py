@@ -107,14 +107,15 @@ def cut_of(records: Iterable[Record], snapshot: int = -1) -> dict[str, Any] | No
     Returns
     -------
     dict or None
-        ``snapshot``, ``versions``, ``steps`` (own step of every learner), ``parts`` (of those whose state is in it),
-        ``digest``; None if there is none, or not that one.
+        ``snapshot``, ``versions``, ``steps`` (own step of every learner), ``parts`` and ``open`` (own step, and
+        tokens of the open intervals by fragment, of those whose state is in it), ``digest``; None if there is none, or
+        not that one.
     """
     found: dict[int, dict[str, Any]] = {}
     for record in records:
         if record.kind == Kind.SNAPSHOT_COMPLETED:
             number = int(record.value)
-            detail = {name: record.detail[name] for name in ("versions", "steps", "parts")}
+            detail = {name: record.detail[name] for name in ("versions", "steps", "parts", "open")}
             found[number] = {"snapshot": number, **detail, "digest": record.digest}
         elif record.kind == Kind.SYNCER_STARTED and record.detail.get("cut"):
             back = record.detail["cut"]["snapshot"]

@@ -203,6 +203,7 @@ def written(core: SyncerCore, event: SnapshotWritten) -> None:
             "versions": manifest["versions"],
             "steps": manifest["steps"],
             "parts": {m: part["step"] for m, part in manifest["learners"].items()},
+            "open": {m: part["facts"]["c_tokens"] for m, part in manifest["learners"].items()},
         },
     )
     state.snapshot_done = taking.number

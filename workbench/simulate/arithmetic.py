@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from workbench.algorithms.poisons import AFTER_CODEC, NOT_FINITE, Poison
-from workbench.protocol.actions import Fold, Merge, StartStep
+from workbench.protocol.actions import Adopt, CopyState, Fold, Merge, StartStep, WriteSnapshot
 
 
 class StepNumbers(NamedTuple):
@@ -82,6 +82,33 @@ class Arithmetic(Protocol):
     def recover(self, versions: list[int]) -> None:
         """A restarted syncer: current is the slot that holds the journal's version."""
 
+    def copy_state(self, learner: int, order: CopyState) -> CaptureNumbers:
+        """Keep a learner's state as it is now."""
+
+    def adopt_state(self, learner: int, order: Adopt) -> tuple[int, bool]:
+        """Take a state other than the first weights; its digest, and whether it was whole."""
+
+    def share(self, handle: int) -> int:
+        """Another handle for the same payload; it outlives the first."""
+
+    def take_snapshot(self, snapshot: int, versions: list[int]) -> None:
+        """Keep Theta and outer state."""
+
+    def keep_part(self, snapshot: int, learner: int, handle: int) -> None:
+        """Keep a learner's part of a snapshot."""
+
+    def write_snapshot(self, order: WriteSnapshot) -> tuple[int, str]:
+        """Write it; its digest, or why it could not be."""
+
+    def drop_snapshot(self, snapshot: int) -> None:
+        """Forget a snapshot that was not written."""
+
+    def go_back(self, snapshot: int) -> None:
+        """Make Theta and outer state of a snapshot the current ones."""
+
+    def facts(self, snapshot: int, learner: int) -> dict[str, Any]:
+        """Counters of a learner in a snapshot."""
+
     def evaluate(self) -> float | None:
         """Validation loss of the committed fragments, None where nothing is computed."""
 
@@ -95,6 +122,17 @@ class Work(NamedTuple):
     steps: tuple[int, ...]
     finite: bool
     fits: bool = True
+    foreign: bool = False
+
+
+class Held(NamedTuple):
+    """A learner's state without numbers: its work since the last folds, what it rests on, and the kept copies."""
+
+    learner: int
+    work: tuple[tuple[int, ...], ...]
+    base: tuple[int, ...]
+    kept: dict[tuple[int, int], tuple[int, ...]]
+    foreign: frozenset[int]
 
 
 class Ledgered:
@@ -107,7 +145,11 @@ class Ledgered:
         self.fragments = fragments
         self.tokens = tokens
         self.fragment_bytes = fragment_bytes
-        self.payloads: dict[int, Work | tuple[int, int]] = {}
+        self.payloads: dict[int, Work | Held | tuple[int, int]] = {}
+        self.foreign: set[tuple[int, int]] = set()
+        self.taken: dict[int, list[int]] = {}
+        self.parts: dict[tuple[int, int], Held] = {}
+        self.written: dict[int, WriteSnapshot] = {}
         self.next_handle = 0
         self.work: dict[int, list[list[int]]] = {}
         self.base: dict[int, list[int]] = {}
@@ -118,7 +160,7 @@ class Ledgered:
         self.versions = [0] * fragments
         self.slots: list[dict[int, list[Work]]] = [{0: []} for _ in range(fragments)]
 
-    def _keep(self, payload: Work | tuple[int, int]) -> int:
+    def _keep(self, payload: Work | Held | tuple[int, int]) -> int:
         self.next_handle += 1
         self.payloads[self.next_handle] = payload
         return self.next_handle
@@ -130,6 +172,7 @@ class Ledgered:
         self.host[learner] = [()] * self.fragments
         for p in range(self.fragments):
             self.unsound.discard((learner, p))
+            self.foreign.discard((learner, p))
         return 1
 
     def drop(self, learner: int) -> None:
@@ -157,7 +200,8 @@ class Ledgered:
         self.kept[learner, fragment, step] = steps
         kind = poison.kind if poison is not None else ""
         finite = kind not in NOT_FINITE and (learner, fragment) not in self.published_unsound
-        work = Work(learner, fragment, self.base[learner][fragment], steps, finite, kind not in AFTER_CODEC)
+        foreign = (learner, fragment) in self.foreign
+        work = Work(learner, fragment, self.base[learner][fragment], steps, finite, kind not in AFTER_CODEC, foreign)
         handle = self._keep(work)
         return CaptureNumbers(hash((learner, fragment, *steps)) & 0xFFFFFFFF, self.fragment_bytes, handle)
 
@@ -171,6 +215,7 @@ class Ledgered:
         p = order.fragment
         if order.rule == "overwrite":  # of others something that is not finite stays
             self.unsound.discard((learner, p))
+            self.foreign.discard((learner, p))
         if order.rule == "delay_corrected":
             gone = set(self.kept.get((learner, p, order.reference), ())) if order.reference >= 0 else set()
             self.work[learner][p] = [n for n in self.work[learner][p] if n not in gone]
@@ -212,6 +257,71 @@ class Ledgered:
         """See `Arithmetic.recover`."""
         self.versions = list(versions)
 
+    def copy_state(self, learner: int, order: CopyState) -> CaptureNumbers:
+        """See `Arithmetic.copy_state`."""
+        work = tuple(tuple(steps) for steps in self.work[learner])
+        kept = {(p, step): steps for (m, p, step), steps in self.kept.items() if m == learner}
+        foreign = frozenset(p for m, p in self.foreign if m == learner)
+        held = Held(learner, work, tuple(self.base[learner]), kept if order.snapshot else {}, foreign)
+        return CaptureNumbers(_digest_of(held), self.fragment_bytes * self.fragments, self._keep(held))
+
+    def adopt_state(self, learner: int, order: Adopt) -> tuple[int, bool]:
+        """See `Arithmetic.adopt_state`; a peer's fragments hold its work and nothing of the learner's own."""
+        if order.source == "snapshot":
+            return 1, (order.snapshot, learner) in self.parts
+        own = order.source == "own"
+        held = self.parts.get((order.snapshot, learner)) if own else self.payloads.get(order.handle)
+        if not isinstance(held, Held):
+            return 0, False
+        if not own:
+            self.foreign.update((learner, p) for p in order.fragments)
+            for p in order.fragments:
+                self.work[learner][p] = []
+            return _digest_of(held), _digest_of(held) == order.digest
+        self.adopt(learner, "initial")
+        self.work[learner] = [list(steps) for steps in held.work]
+        self.base[learner] = list(held.base)
+        self.kept |= {(learner, *key): steps for key, steps in held.kept.items()}
+        self.foreign.update((learner, p) for p in held.foreign)
+        return _digest_of(held), True
+
+    def share(self, handle: int) -> int:
+        """See `Arithmetic.share`."""
+        return self._keep(self.payloads[handle]) if handle in self.payloads else handle
+
+    def take_snapshot(self, snapshot: int, versions: list[int]) -> None:
+        """See `Arithmetic.take_snapshot`."""
+        self.taken[snapshot] = list(self.versions)
+
+    def keep_part(self, snapshot: int, learner: int, handle: int) -> None:
+        """See `Arithmetic.keep_part`."""
+        held = self.payloads[handle]
+        assert isinstance(held, Held)
+        self.parts[snapshot, learner] = held
+
+    def write_snapshot(self, order: WriteSnapshot) -> tuple[int, str]:
+        """See `Arithmetic.write_snapshot`."""
+        self.written[order.snapshot] = order
+        return order.snapshot, ""
+
+    def drop_snapshot(self, snapshot: int) -> None:
+        """See `Arithmetic.drop_snapshot`."""
+        self.taken.pop(snapshot, None)
+        self.parts = {key: held for key, held in self.parts.items() if key[0] != snapshot}
+
+    def go_back(self, snapshot: int) -> None:
+        """See `Arithmetic.go_back`."""
+        self.versions = list(self.taken[snapshot])
+
+    def facts(self, snapshot: int, learner: int) -> dict[str, Any]:
+        """See `Arithmetic.facts`."""
+        facts: dict[str, Any] = self.written[snapshot].manifest["learners"][str(learner)]["facts"]
+        return facts
+
     def evaluate(self) -> float | None:
         """See `Arithmetic.evaluate`."""
         return None
+
+
+def _digest_of(held: Held) -> int:
+    return hash((held.learner, held.work, held.base)) & 0xFFFFFFFF

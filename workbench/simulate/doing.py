@@ -8,7 +8,11 @@ from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.records import Kind, process_of
 from workbench.simulate import mailing
+from workbench.simulate.arithmetic import CaptureNumbers
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
+
+COPY_NS, WRITE_NS = 5_000_000, 20_000_000
+"""Until a copied state lies there encoded; until a snapshot lies on disk [ns]."""
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World
@@ -30,6 +34,14 @@ def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
         world.at(world.now + took, committed, (world, process, action))
     elif kind is act.Release:
         world.arithmetic.release(action.handle)
+    elif kind is act.TakeSnapshot:
+        world.arithmetic.take_snapshot(action.snapshot, action.versions)
+    elif kind is act.KeepPart:
+        world.arithmetic.keep_part(action.snapshot, action.learner, action.handle)
+    elif kind is act.WriteSnapshot:
+        world.at(world.now + WRITE_NS, _written, (world, process, action))
+    elif kind is act.DropSnapshot:
+        world.arithmetic.drop_snapshot(action.snapshot)
     elif kind is act.Finish:
         world.finished = action.reason
     elif kind is act.Fail:
@@ -51,6 +63,13 @@ def committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
         world.evaluate_when_due()
 
 
+def _written(world: World, process: SyncerProcess, order: act.WriteSnapshot) -> None:
+    """A snapshot lies on disk when it is through, so that a killed syncer has none."""
+    if process.alive:
+        digest, reason = world.arithmetic.write_snapshot(order)
+        world.give(process, ev.SnapshotWritten(order.snapshot, digest, reason))
+
+
 def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
     """One action of a learner."""
     kind, learner = type(action), process.learner
@@ -70,6 +89,9 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
         world.arithmetic.release(action.handle)
     elif kind is act.Adopt:
         _adopt(world, process, action)
+    elif kind is act.CopyState:
+        made = world.arithmetic.copy_state(learner, action)
+        world.at(world.now + COPY_NS, _copied, (world, process, action.number, made))
     elif kind is act.Connect:
         mailing.connect(world, process)
     elif kind is act.Leave:
@@ -87,8 +109,20 @@ def _adopt(world: World, process: LearnerProcess, order: act.Adopt) -> None:
 
 
 def _adopted(world: World, process: LearnerProcess, order: act.Adopt) -> None:
-    if process.alive:
+    if not process.alive:
+        return
+    if order.source == "initial":
         world.give(process, ev.Adopted(world.arithmetic.adopt(process.learner, order.source)))
+    else:
+        world.give(process, ev.Adopted(*world.arithmetic.adopt_state(process.learner, order)))
+
+
+def _copied(world: World, process: LearnerProcess, number: int, made: CaptureNumbers) -> None:
+    """The copy of a state is encoded; its process may be gone."""
+    if process.alive:
+        world.give(process, ev.StateCopied(number, made.digest, made.nbytes, made.handle))
+    else:
+        world.arithmetic.release(made.handle)
 
 
 def _begin_step(world: World, process: LearnerProcess, order: act.StartStep) -> None:

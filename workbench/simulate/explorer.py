@@ -142,9 +142,8 @@ def tell(schedule: Schedule) -> Story:
     """Run one schedule and tell what happened: membership, faults, and the last records before the end."""
     world, watch = schedules.build(schedule)
     failure = ""
-    last = max((f.at_ns + f.for_ns for f in schedule.faults), default=0)
     try:
-        world.run(until_ns=last + int(LIMIT_S * SECOND))
+        world.run(until_ns=schedules.last_ns(schedule) + int(LIMIT_S * SECOND))
         if world.failed:
             failure = f"the syncer stopped: {world.failed}"
         elif not world.finished:

@@ -10,10 +10,10 @@ from typing import Any
 
 from workbench.algorithms.weights import WEIGHTS
 from workbench.protocol import actions as act
-from workbench.protocol.messages import Fragment, Metadata, Update
+from workbench.protocol.messages import Fragment, Metadata, StateCopy, Update
 from workbench.protocol.records import SYNCER, Kind, label_of, learner_of
 from workbench.protocol.syncer_state import RoundState
-from workbench.simulate.arithmetic import Ledgered, Work
+from workbench.simulate.arithmetic import Held, Ledgered, Work
 from workbench.simulate.journal_checks import JournalChecks, broken
 from workbench.simulate.liveness import Liveness
 from workbench.simulate.world import World
@@ -36,6 +36,8 @@ class Watch:
         self.bases: dict[int, tuple[int, list[int]]] = {}
         self.own_steps: dict[tuple[int, int], int] = {}
         self.touched: set[int] = set()
+        self.merged_by: dict[tuple[int, int], list[tuple[int, tuple[int, ...]]]] = {}
+        self.snapshots: dict[int, tuple[list[int], dict[int, int]]] = {}
         self.journal = JournalChecks(learners, fragments)
         self.liveness = Liveness(bound)
 
@@ -53,6 +55,8 @@ class Watch:
                 self.journal.take(world, record)
                 if record.kind == Kind.MERGED:
                     self.liveness.merged(world, record)
+                elif record.kind == Kind.SYNCER_STARTED and record.reason == "resume":
+                    self._resumed(record)
         elif kind is act.Send:
             if process == SYNCER:
                 self._syncer_sends(world, action.message)  # type: ignore[union-attr]
@@ -65,6 +69,12 @@ class Watch:
                 broken("6: commit without its record in the journal", action)
         elif kind is act.Capture:
             self._captures(world, process, action)  # type: ignore[arg-type]
+        elif kind is act.Adopt:
+            self._adopts(world, process, action)  # type: ignore[arg-type]
+        elif kind is act.TakeSnapshot:
+            self._snapshot_begins(world, action)  # type: ignore[arg-type]
+        elif kind is act.KeepPart:
+            self._part_comes(world, action)  # type: ignore[arg-type]
         elif kind is act.StartStep:
             self._starts(world, process, action)  # type: ignore[arg-type]
 
@@ -128,7 +138,7 @@ class Watch:
         work = arithmetic.payloads[handle]
         assert isinstance(work, Work)
         counted = world.syncer.machine.state.rounds[order.round].here[learner]
-        if work.learner != learner or work.fragment != order.fragment:
+        if work.learner != learner or work.fragment != order.fragment or work.foreign:
             broken("2: another learner's work", work)
         if learner not in self.journal.ever_pulled.get(order.round, ()):
             broken("3: merged without having been admitted", (order.round, learner))
@@ -152,13 +162,63 @@ class Watch:
         """Steps count as merged when their merge is in the journal."""
         if self.journal.versions[order.fragment] >= order.version:
             self.merged_steps[learner, order.fragment].update(steps)
+            self.merged_by.setdefault((learner, order.fragment), []).append((order.version, steps))
         elif order.round in self.journal.open and order.round in self.journal.merging and world.syncer.alive:
             world.at(world.now + 1_000_000, self._note_merged, (world, order, learner, steps))
+
+    # snapshots, and what follows from them
+
+    def _snapshot_begins(self, world: World, order: act.TakeSnapshot) -> None:
+        arithmetic = world.arithmetic
+        assert isinstance(arithmetic, Ledgered)
+        if order.versions != arithmetic.versions:
+            broken("12: a snapshot of other versions than the slots hold", (order.versions, arithmetic.versions))
+        inside = {
+            learner: max(
+                (steps[-1] for (m, _), held in self.merged_by.items() if m == learner for _, steps in held), default=0
+            )
+            for learner in world.learners
+        }
+        self.snapshots[order.snapshot] = (list(order.versions), inside)
+
+    def _part_comes(self, world: World, order: act.KeepPart) -> None:
+        """Section 13's check, on what the learner's parameters hold rather than on what it counts."""
+        held = world.arithmetic.payloads[order.handle]  # type: ignore[attr-defined]
+        assert isinstance(held, Held)
+        versions, inside = self.snapshots[order.snapshot]
+        if held.learner != order.learner:
+            broken("12: another learner's part", (order.learner, held.learner))
+        if any(base > version for base, version in zip(held.base, versions, strict=True)):
+            broken("12: a snapshot with a base above its version", (order.learner, held.base, versions))
+        part = world.syncer.machine.state.snapshot.parts[order.learner]
+        if inside.get(order.learner, 0) > part.step:
+            broken("12: Theta holds work captured after the stored step", (order.learner, inside, part.step))
+
+    def _adopts(self, world: World, process: int, order: act.Adopt) -> None:
+        if order.source != "peer":
+            return
+        base = world.arithmetic.base[learner_of(process)]  # type: ignore[attr-defined]
+        over = [p for p in order.fragments if base[p] >= 0]
+        if over:
+            broken("11 (section): a peer's parameters over fragments that the syncer has sent", (process, over, base))
+
+    def _resumed(self, record: Any) -> None:
+        """Everybody is another process; what was merged behind a cut was not."""
+        self.bases = {}
+        self.own_steps = {}
+        cut = record.detail.get("cut")
+        if not cut:
+            return
+        for (_, p), held in self.merged_by.items():
+            held[:] = [(version, steps) for version, steps in held if version <= cut["versions"][p]]
+        self.merged_steps = {key: {n for _, steps in held for n in steps} for key, held in self.merged_by.items()}
 
     # learners
 
     def _learner_sends(self, world: World, process: int, message: Any) -> None:
         learner = learner_of(process)
+        if type(message) is StateCopy:
+            self._copy_leaves(world, process, message)
         work = world.arithmetic.work.get(learner)  # type: ignore[attr-defined]
         if type(message) is Metadata and work is not None:
             for p, steps in enumerate(work):
@@ -168,6 +228,15 @@ class Watch:
             payload = world.arithmetic.payloads[message.handle]  # type: ignore[attr-defined]
             if message.steps != len(payload.steps) or message.base_version != payload.base_version:
                 broken("counters captured with another copy", (learner, message.steps, payload))
+
+    def _copy_leaves(self, world: World, process: int, message: StateCopy) -> None:
+        """A state leaves when its boundary is in the journal, and not before the stamp."""
+        if self.journal.seqs.get(process, 0) < message.copied:
+            broken("6: a state before the records of its boundary", (label_of(process), message.copied))
+        stamp = self.journal.stamps.get(message.number, [])
+        held = world.arithmetic.payloads[message.handle]  # type: ignore[attr-defined]
+        if not message.snapshot and any(base < least for base, least in zip(held.base, stamp, strict=True)):
+            broken("11 (section): a peer's state from before the stamp", (label_of(process), held.base, stamp))
 
     def _captures(self, world: World, process: int, order: act.Capture) -> None:
         state = world.learners[learner_of(process)].machine.state
@@ -195,7 +264,7 @@ class Watch:
             self.bases[learner] = (number, list(state.base))
         if len(state.inbox) > self.fragments:
             broken("10: inbox", (learner, len(state.inbox)))
-        if state.has_state and self.journal.healed.get(learner, (-1, 0))[0] != number:
+        if (state.has_state or state.restored >= 0) and self.journal.healed.get(learner, (-1, 0))[0] != number:
             self.journal.healed[learner] = (number, 0)
         if self.journal.healed.get(learner) == (number, 0) and min(state.base) >= 0:
             self.journal.healed[learner] = (number, state.n + 1)

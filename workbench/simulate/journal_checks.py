@@ -46,6 +46,8 @@ class JournalChecks:
         self.last_t = 0
         self.ledger = Ledger(learners, fragments, [1] * fragments)
         self.healed: dict[int, tuple[int, int]] = {}
+        self.stamps: dict[int, list[int]] = {}
+        self.epoch = 0
 
     def take(self, world: World, record: Record) -> None:
         """Check one record, in journal order."""
@@ -58,6 +60,28 @@ class JournalChecks:
             check(self, world, record)
         self.ledger.apply(record)
         self.ledger.check_last()
+
+    def _started(self, world: World, record: Record) -> None:
+        """A syncer that goes back to a snapshot: later versions, rounds and own steps were not."""
+        cut = record.detail.get("cut")
+        if record.epoch != self.epoch + bool(cut):
+            broken("1: epoch", (self.epoch, record.epoch))
+        self.epoch = record.epoch
+        if not cut:
+            return
+        self.versions, self.committed = list(cut["versions"]), list(cut["versions"])
+        recorded = {int(m): n for m, n in cut["steps"].items()}
+        self.steps = {m: recorded.get(m, 0) for m in self.steps}
+        self.open, self.merging, self.opened_at = {}, set(), {}
+        self.pulls, self.ever_pulled, self.arrived = set(), {}, set()
+        self.last_t = 0
+
+    def _asked_state(self, world: World, record: Record) -> None:
+        self.stamps[int(record.value)] = record.detail["stamp"]
+
+    def _abandoned(self, world: World, record: Record) -> None:
+        if record.reason.startswith(("L", "Theta")) and "did not answer" not in record.reason:
+            broken("12: an inconsistent snapshot", record.reason)
 
     def _step_ended(self, world: World, record: Record) -> None:
         learner = learner_of(record.process)
@@ -157,6 +181,9 @@ class JournalChecks:
 
 _RECORD_CHECKS: dict[int, Any] = {
     Kind.STEP_ENDED: JournalChecks._step_ended,
+    Kind.SYNCER_STARTED: JournalChecks._started,
+    Kind.STATE_ASKED: JournalChecks._asked_state,
+    Kind.SNAPSHOT_ABANDONED: JournalChecks._abandoned,
     Kind.LEARNER_JOINED: JournalChecks._joined,
     Kind.LEARNER_LOST: JournalChecks._lost,
     Kind.ROUND_OPENED: JournalChecks._opened,

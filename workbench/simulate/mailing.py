@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.acting import TO_LEARNER, TO_SYNCER
-from workbench.protocol.messages import Fragment, Update
+from workbench.protocol.messages import Fragment, PeerState, StateCopy, Update
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ CONTROL_BYTES = 256
 def send_up(world: World, action: act.Send) -> None:
     """A learner's message to the syncer."""
     message: Any = action.message
-    nbytes = message.nbytes if type(message) is Fragment else CONTROL_BYTES
+    nbytes = message.nbytes if isinstance(message, Fragment | StateCopy) else CONTROL_BYTES
     at = world.network.delivery_at(world.now, action.connection, TO_SYNCER, action.channel, nbytes, message)
     if at >= 0:
         world.at(at, arrive_up, (world, action.connection, message))
-    elif type(message) is Fragment:
+    elif isinstance(message, Fragment | StateCopy):
         world.arithmetic.release(message.handle)
 
 
@@ -34,10 +34,12 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
     is_update = type(message) is Update
     if is_update:
         message.handle, nbytes = world.arithmetic.update(message.fragment, message.version)
+    elif type(message) is PeerState:
+        message.handle, nbytes = world.arithmetic.share(message.handle), message.nbytes
     at = world.network.delivery_at(world.now, action.connection, TO_LEARNER, action.channel, nbytes, message)
     if at >= 0:
         world.at(at, arrive_down, (world, action.connection, message))
-    elif is_update:
+    elif isinstance(message, Update | PeerState):
         world.arithmetic.release(message.handle)
     if is_update:
         event = ev.Handed(action.connection, message.fragment, message.version)
@@ -49,7 +51,9 @@ def send_down(world: World, process: SyncerProcess, action: act.Send) -> None:
 
 def arrive_up(world: World, connection: int, message: Any) -> None:
     """A learner's message is there; a contribution is looked at first."""
-    if type(message) is not Fragment:
+    if type(message) is StateCopy and not world.syncer.alive:
+        world.arithmetic.release(message.handle)
+    elif type(message) is not Fragment:
         world.give(world.syncer, ev.Received(connection, message))
     elif world.syncer.alive:
         finite, fits, norm = world.arithmetic.looks(message.handle)
@@ -64,7 +68,7 @@ def arrive_down(world: World, connection: int, message: Any) -> None:
     process = world.learners[link.learner]
     if process.number == link.process_number and process.alive:
         world.give(process, ev.Received(connection, message))
-    elif type(message) is Update:
+    elif isinstance(message, Update | PeerState):
         world.arithmetic.release(message.handle)
 
 
@@ -87,6 +91,10 @@ def release_what_died(world: World, process: SyncerProcess) -> None:
     for round_ in process.machine.state.rounds.values():
         for contribution in round_.here.values():
             world.arithmetic.release(contribution.handle)
+    state = process.machine.state
+    kept = [transfer.handle for transfer in state.transfers.values()]
+    for handle in (*kept, *(state.snapshot.handles if state.snapshot is not None else ())):
+        world.arithmetic.release(handle)
     for waiting in process.queue:
-        if isinstance(waiting, ev.Received) and isinstance(waiting.message, Fragment):
+        if isinstance(waiting, ev.Received) and isinstance(waiting.message, Fragment | StateCopy):
             world.arithmetic.release(waiting.message.handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,11 +13,22 @@ from workbench.algorithms.fragment_slots import slots_needed
 from workbench.algorithms.poisons import Poison
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.config import RunConfig
-from workbench.protocol.actions import Fold, Merge, StartStep
+from workbench.protocol.actions import Adopt, CopyState, Fold, Merge, StartStep, WriteSnapshot
 from workbench.simulate.arithmetic import CaptureNumbers, MergeNumbers, StepNumbers
 from workbench.training.flat import initial_weights
+from workbench.training.held_state import StateArrays, from_bytes, state_digest
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
+from workbench.training.snapshot_files import (
+    SYNCER,
+    SnapshotDamaged,
+    keep_newest,
+    learner_part,
+    read_manifest,
+    read_part,
+    write_snapshot,
+)
+from workbench.training.snapshot_parts import SyncerPart, learner_arrays, learner_state, syncer_part
 
 
 class Outgoing(NamedTuple):
@@ -29,6 +41,13 @@ class Outgoing(NamedTuple):
     digest: int
 
 
+class Incomplete(NamedTuple):
+    """A snapshot that is being taken: the syncer's part, and the learners' so far."""
+
+    syncer: SyncerPart
+    learners: dict[int, np.ndarray]
+
+
 class Numbers:
     """Real training in virtual time: one executor per learner and one for the syncer, in one process.
 
@@ -37,9 +56,11 @@ class Numbers:
     config : RunConfig
     program : TrainingProgram
         Compiled functions and text, shared.
+    snapshots : Path, optional
+        Where snapshots lie; without it none is written.
     """
 
-    def __init__(self, config: RunConfig, program: TrainingProgram) -> None:
+    def __init__(self, config: RunConfig, program: TrainingProgram, snapshots: Path | None = None) -> None:
         self.config = config
         self.program = program
         self.fragmentation = program.fragmentation
@@ -49,6 +70,8 @@ class Numbers:
         )
         self.learners: dict[int, LearnerArithmetic] = {}
         self.payloads: dict[int, Outgoing | orders.Arrived | np.ndarray] = {}
+        self.snapshots = snapshots
+        self.incomplete: dict[int, Incomplete] = {}
         self.current: list[np.ndarray] = [flat.copy() for flat in self.initial]
         self.next_handle = 0
 
@@ -148,6 +171,91 @@ class Numbers:
             if not self.syncer.restore(p, version):
                 raise RuntimeError(f"no slot holds version {version} of fragment {p}, which the journal names")
             self.current[p] = self.syncer.theta(p).copy()
+
+    def copy_state(self, learner: int, order: CopyState) -> CaptureNumbers:
+        """See `Arithmetic.copy_state`."""
+        held = self.learners[learner].hold(full=order.snapshot)
+        data = held.arrays(self.fragmentation).to_bytes()
+        return CaptureNumbers(state_digest(data), data.nbytes, self._keep(data))
+
+    def adopt_state(self, learner: int, order: Adopt) -> tuple[int, bool]:
+        """See `Arithmetic.adopt_state`."""
+        executor = self.learners.get(learner)
+        if order.source == "peer":
+            data = self.payloads.get(order.handle)
+            if not isinstance(data, np.ndarray) or state_digest(data) != order.digest or executor is None:
+                return 0, False
+            executor.adopt_peer(from_bytes(data), order.fragments)
+            return order.digest, True
+        state = self._stored(order.snapshot, learner)
+        if state is None:
+            return 0, False
+        if executor is None or order.source == "own":
+            executor = LearnerArithmetic(self.config, learner, self.program, self.fragmentation)
+        if order.source == "own":
+            facts = self.facts(order.snapshot, learner)
+            executor.restore(state, facts["n"], facts["base"])
+            self.learners[learner] = executor
+        else:
+            executor.load_moments(state.moments)
+        return state_digest(state.to_bytes()), True
+
+    def _stored(self, snapshot: int, learner: int) -> StateArrays | None:
+        if self.snapshots is None:
+            return None
+        try:
+            return learner_state(read_part(self.snapshots, snapshot, learner_part(learner)))
+        except SnapshotDamaged:
+            return None
+
+    def share(self, handle: int) -> int:
+        """See `Arithmetic.share`."""
+        payload = self.payloads.get(handle)
+        return self._keep(payload) if isinstance(payload, np.ndarray) else handle
+
+    def take_snapshot(self, snapshot: int, versions: list[int]) -> None:
+        """See `Arithmetic.take_snapshot`."""
+        outers = [self.syncer.outer_state(p) for p in range(len(versions))]
+        self.incomplete[snapshot] = Incomplete(SyncerPart(list(self.current), outers), {})
+
+    def keep_part(self, snapshot: int, learner: int, handle: int) -> None:
+        """See `Arithmetic.keep_part`."""
+        data = self.payloads[handle]
+        assert isinstance(data, np.ndarray)
+        self.incomplete[snapshot].learners[learner] = data
+
+    def write_snapshot(self, order: WriteSnapshot) -> tuple[int, str]:
+        """See `Arithmetic.write_snapshot`."""
+        taken = self.incomplete.pop(order.snapshot)
+        if self.snapshots is None:
+            return 0, "this run keeps no snapshots"
+        parts = {SYNCER: taken.syncer.arrays()}
+        parts |= {learner_part(m): learner_arrays(from_bytes(data)) for m, data in sorted(taken.learners.items())}
+        try:
+            write_snapshot(self.snapshots, order.snapshot, {**order.manifest, "outer": taken.syncer.rules}, parts)
+        except OSError as error:
+            return 0, f"it could not be written: {error.strerror or error}"
+        keep_newest(self.snapshots, self.config.snapshots_kept)
+        return taken.syncer.digest, ""
+
+    def drop_snapshot(self, snapshot: int) -> None:
+        """See `Arithmetic.drop_snapshot`."""
+        self.incomplete.pop(snapshot, None)
+
+    def go_back(self, snapshot: int) -> None:
+        """See `Arithmetic.go_back`."""
+        assert self.snapshots is not None
+        manifest = read_manifest(self.snapshots, snapshot)
+        part = syncer_part(read_part(self.snapshots, snapshot, SYNCER), manifest["outer"])
+        for p, version in enumerate(manifest["versions"]):
+            self.syncer.install(p, version, part.thetas[p], part.outers[p])
+            self.current[p] = self.syncer.theta(p).copy()
+
+    def facts(self, snapshot: int, learner: int) -> dict[str, Any]:
+        """See `Arithmetic.facts`."""
+        assert self.snapshots is not None
+        facts: dict[str, Any] = read_manifest(self.snapshots, snapshot)["learners"][str(learner)]["facts"]
+        return facts
 
     def evaluate(self) -> float | None:
         """See `Arithmetic.evaluate`."""

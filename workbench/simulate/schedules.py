@@ -10,7 +10,9 @@ import msgspec
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, VirtualConfig
+from workbench.protocol.events import SnapshotAsked
 from workbench.protocol.faults import Fault, FaultPlan
+from workbench.protocol.restart import cut_of
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate.arithmetic import Ledgered
 from workbench.simulate.drawn_faults import ROUNDS, draw_fault, draw_more
@@ -29,6 +31,14 @@ class Change(msgspec.Struct, frozen=True):
     values: dict[str, Any]
 
 
+class Loss(msgspec.Struct, frozen=True):
+    """Every process is killed; after ``down_ns`` the run is resumed, ``back`` at its newest snapshot or as it was."""
+
+    at_ns: int
+    down_ns: int
+    back: bool
+
+
 class Schedule(msgspec.Struct, frozen=True):
     """One run to explore; its JSON is the line that replays it."""
 
@@ -37,6 +47,9 @@ class Schedule(msgspec.Struct, frozen=True):
     virtual: dict[str, Any]
     faults: tuple[Fault, ...]
     changes: tuple[Change, ...] = ()
+    losses: tuple[Loss, ...] = ()
+    wanted_ns: tuple[int, ...] = ()
+    """When somebody asks for a snapshot."""
 
     def run_config(self) -> RunConfig:
         """The configuration of the run."""
@@ -94,7 +107,23 @@ def draw(seed: int, more: bool = True) -> Schedule:
     changes = tuple(draw_change(rng, learners, horizon, by_step) for _ in range(rng.choice((0, 0, 0, 1, 2))))
     if more:
         faults += draw_more(seed, learners, horizon)
-    return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes)
+    losses, wanted = draw_recovery(seed, config, horizon) if more else ((), ())
+    return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes, losses, wanted)
+
+
+def draw_recovery(seed: int, config: dict[str, Any], horizon_s: float) -> tuple[tuple[Loss, ...], tuple[int, ...]]:
+    """Snapshots, what joiners begin with, and losses of the whole run; the first two go into ``config``."""
+    rng = random.Random(f"recovery {seed}")
+    config |= {
+        "recovery": rng.choice(("peer", "peer", "peer", "fresh")),
+        "state_limit_s": rng.choice((0.3, 2.0)),
+        "snapshot_every": rng.choice((0, 0, 4, 10)),
+        "snapshot_every_s": rng.choice((0.0, 0.0, 0.5)),
+    }
+    at = sorted(rng.uniform(0.2, max(horizon_s, 0.5)) for _ in range(rng.choice((0, 0, 1, 2))))
+    losses = tuple(Loss(int(s * SECOND), int(rng.choice((0.01, 0.5)) * SECOND), rng.random() < 0.6) for s in at)
+    wanted = tuple(int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND) for _ in range(rng.choice((0, 0, 1, 2))))
+    return losses, wanted
 
 
 def draw_change(rng: random.Random, learners: int, horizon_s: float, waits_for_steps: bool) -> Change:
@@ -144,7 +173,27 @@ def build(schedule: Schedule) -> tuple[World, Watch]:
     )
     for change in schedule.changes:
         world.at(change.at_ns, world.ask, (dict(change.values), "explorer"))
+    world.outlasting = (_lose, _go_on, _want)
+    for loss in schedule.losses:
+        world.at(loss.at_ns, _lose, (world,))
+        world.at(loss.at_ns + loss.down_ns, _go_on, (world, loss.back))
+    for at_ns in schedule.wanted_ns:
+        world.at(at_ns, _want, (world,))
     return world, watch
+
+
+def _lose(world: World) -> None:
+    world.lose_everything()
+
+
+def _go_on(world: World, back: bool) -> None:
+    """Resume, unless that has been done already; as it was where there is nothing to go back to."""
+    if not world.syncer.alive:
+        world.resume_run(-1 if back and cut_of(world.records) is not None else None)
+
+
+def _want(world: World) -> None:
+    world.give(world.syncer, SnapshotAsked("explorer"))
 
 
 def claims_bound(schedule: Schedule) -> bool:
@@ -157,7 +206,7 @@ def run(schedule: Schedule) -> Outcome:
     world, watch = build(schedule)
     failure = ""
     try:
-        last = max((f.at_ns + f.for_ns for f in schedule.faults), default=0)
+        last = last_ns(schedule)
         world.run(until_ns=last + int(LIMIT_S * SECOND))
         if world.failed:
             failure = f"the syncer stopped: {world.failed}"
@@ -176,6 +225,12 @@ def run(schedule: Schedule) -> Outcome:
         [(fault.kind, states) for fault, states, effect in world.striker.struck if effect],
         watch.liveness.longest,
     )
+
+
+def last_ns(schedule: Schedule) -> int:
+    """When the last fault and the last loss are over [ns]."""
+    faults = max((f.at_ns + f.for_ns for f in schedule.faults), default=0)
+    return max([faults, *(loss.at_ns + loss.down_ns for loss in schedule.losses)])
 
 
 def stuck(world: World) -> str:
@@ -219,7 +274,7 @@ def shrink(schedule: Schedule, tries: int = 200) -> Schedule:
 def _smaller(schedule: Schedule) -> list[Schedule]:
     plainer = {
         "eligibility": "fresh", "grace": "adaptive", "anchor": "current", "fold": "overwrite",
-        "fold_at": "receipt", "lead": None,
+        "fold_at": "receipt", "lead": None, "recovery": "fresh", "snapshot_every": 0, "snapshot_every_s": 0.0,
     }  # fmt: skip
     out = [
         msgspec.structs.replace(schedule, faults=schedule.faults[:i] + schedule.faults[i + 1 :])
@@ -229,8 +284,16 @@ def _smaller(schedule: Schedule) -> list[Schedule]:
         msgspec.structs.replace(schedule, changes=schedule.changes[:i] + schedule.changes[i + 1 :])
         for i in range(len(schedule.changes))
     ]
+    out += [
+        msgspec.structs.replace(schedule, losses=schedule.losses[:i] + schedule.losses[i + 1 :])
+        for i in range(len(schedule.losses))
+    ]
+    out += [
+        msgspec.structs.replace(schedule, wanted_ns=schedule.wanted_ns[:i] + schedule.wanted_ns[i + 1 :])
+        for i in range(len(schedule.wanted_ns))
+    ]
     for key, value in plainer.items():
-        if schedule.config[key] != value:
+        if schedule.config.get(key, value) != value:
             out.append(msgspec.structs.replace(schedule, config={**schedule.config, key: value}))
     if schedule.virtual["step_model"] != "fixed":
         out.append(msgspec.structs.replace(schedule, virtual={**schedule.virtual, "step_model": "fixed"}))

@@ -42,6 +42,11 @@ class Striker:
                 self.world.at(fault.at_ns, self._due, (fault,))
         self.waiting += [f for f in plan.faults if f.at_round >= 0 or f.at_merge >= 0]
 
+    @property
+    def outlasting(self) -> tuple[Callable[..., None], ...]:
+        """What is yet to come of faults when every process is gone."""
+        return self._due, _end
+
     def _due(self, fault: Fault) -> None:
         if fault.round_state < 0:
             self.strike(fault)

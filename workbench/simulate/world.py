@@ -6,7 +6,7 @@ It owns no protocol logic: it tells machines what happened and does what they re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 import msgspec
@@ -14,8 +14,8 @@ import msgspec
 from workbench.algorithms.seeds import sub_seed
 from workbench.config import RunConfig
 from workbench.protocol import actions as act
+from workbench.protocol import copies, restart, syncer
 from workbench.protocol import events as ev
-from workbench.protocol import restart, syncer
 from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
@@ -28,11 +28,13 @@ from workbench.protocol.settings import (
 from workbench.protocol.syncer_state import RoundState, SyncerState
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
-from workbench.simulate.durations import REPORT_NS, Durations, StepTimes
+from workbench.simulate.durations import Durations, StepTimes
 from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
+
+REPORT_NS = 1_000_000
 
 
 class Observer(Protocol):
@@ -104,6 +106,7 @@ class World:
         self.finished = ""
         self.failed = ""
         self.evaluated_at = -1
+        self.outlasting: tuple[Callable[..., None], ...] = ()
         self.last_loss: float | None = None
         self.sizes = list(sizes) or [1] * len(offsets)
         self.identity = identity or {}
@@ -160,9 +163,11 @@ class World:
 
     # processes
 
-    def start_learner(self, learner: int, number: int) -> None:
-        """A learner process starts; its machine is there after the start-up time."""
+    def start_learner(self, learner: int, number: int, snapshot: int | None = None) -> None:
+        """A learner process starts, with what a snapshot has of it; its machine is there after the start-up time."""
         process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
+        if snapshot is not None:
+            copies.restore(process.machine.state, self.arithmetic.facts(snapshot, learner), snapshot)
         self.learners[learner] = process
         self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
         self.at(self.now + self.times.start_ns(learner, number), self.wake_up_learner, (process,))
@@ -174,10 +179,16 @@ class World:
             self._do_all(process, process.machine.start(self.now))
             self.schedule_wake(process)
 
-    def _start_syncer(self, reason: str, uncommitted: tuple[tuple[int, int, int], ...]) -> None:
+    def _start_syncer(
+        self,
+        reason: str,
+        uncommitted: tuple[tuple[int, int, int], ...],
+        cut: dict[str, Any] | None = None,
+        aborted: tuple[tuple[int, int], ...] = (),
+    ) -> None:
         process = self.syncer
         process.started = True
-        self._do_all(process, process.machine.start(self.now, reason, uncommitted))
+        self._do_all(process, process.machine.start(self.now, reason, uncommitted, cut, aborted))
         self.schedule_wake(process)
         for foreign in (self.supervisor, self.evaluator):
             self.report(foreign)
@@ -190,6 +201,58 @@ class World:
         self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
         self._start_syncer("restart", tuple(found.uncommitted))
 
+    def lose_everything(self) -> None:
+        """Every process is killed, supervisor and evaluator too; what is under way is lost, faults to come stay."""
+        for learner, process in self.learners.items():
+            if process.alive:
+                process.alive = False
+                process.token += 1
+                self.arithmetic.drop(learner)
+        if self.syncer.alive:
+            release_what_died(self, self.syncer)
+        self.syncer.alive = False
+        for connection in self.network.connections.values():
+            connection.open = False
+        self.heap = [event for event in self.heap if event[2] in (*self.striker.outlasting, self.ask, *self.outlasting)]
+        heapify(self.heap)
+        self.inputs = []
+
+    def resume_run(self, snapshot: int | None = None) -> None:
+        """Go on from the journal and the slots, or go back to a snapshot (-1: the newest); all processes start anew.
+
+        Raises
+        ------
+        LookupError
+            There is no such snapshot.
+        """
+        cut = None
+        if snapshot is not None:
+            cut = restart.cut_of(self.records, snapshot)
+            if cut is None:
+                raise LookupError(f"there is no snapshot {snapshot} to go back to")
+        found = restart.restore(self.fixed, settings_book_of(self.config), self.records, cut)
+        if cut is None:
+            self.arithmetic.recover(found.state.versions)
+        else:
+            self.arithmetic.go_back(cut["snapshot"])
+        self.finished = self.failed = ""
+        for foreign in (self.supervisor, self.evaluator):
+            foreign.begin_again(found.state.known_seq.get(foreign.process, 0), found.state.epoch, found.state.clock)
+        self.evaluated_at = -1
+        self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
+        self._start_syncer("resume", tuple(found.uncommitted), cut, tuple(found.aborted))
+        parts = cut["parts"] if cut is not None else {}
+        for learner, member in found.state.members.items():
+            number = max(member.process_number, member.ended, self._number_of(learner)) + 1
+            self.start_learner(learner, number, cut["snapshot"] if cut is not None and str(learner) in parts else None)
+        for learner in range(self.config.learners):
+            if learner not in found.state.members:
+                self.start_learner(learner, self._number_of(learner) + 1)
+
+    def _number_of(self, learner: int) -> int:
+        process = self.learners.get(learner)
+        return process.number if process is not None else 0
+
     def kill_learner(self, learner: int, how: str = "SIGKILL") -> None:
         """No further action; the supervisor sees it, and the socket closes."""
         process = self.learners[learner]
@@ -201,8 +264,15 @@ class World:
         self.network.close(number)
         gone = self.times.gone_ns(learner, process.number, self.network.count)
         self.at(self.now + gone, self._tell_syncer, (number,))
-        told = self.times.report_ns(learner, process.number)
-        self.supervise(Kind.PROCESS_ENDED, told, peer=process_of(learner), value=float(process.number), reason=how)
+        seen = self.times.ended_ns(learner, process.number)
+        if seen:
+            self.at(self.now + seen, self.note_end, (learner, process.number, how))
+        else:
+            self.note_end(learner, process.number, how)
+
+    def note_end(self, learner: int, number: int, how: str) -> None:
+        """The supervisor sees that a learner's process has ended."""
+        self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(number), reason=how)
 
     def kill_syncer(self) -> None:
         """SIGKILL: what is not in the journal never happened; every connection closes."""
@@ -314,10 +384,10 @@ class World:
 
     # the supervisor and the evaluator
 
-    def supervise(self, kind: Kind, after_ns: int = REPORT_NS, /, **columns: Any) -> None:
+    def supervise(self, kind: Kind, **columns: Any) -> None:
         """A record of the supervisor, on its way to the syncer."""
         self.supervisor.record(self.now, kind, **columns)
-        self.at(self.now + after_ns, self.report, (self.supervisor,))
+        self.at(self.now + REPORT_NS, self.report, (self.supervisor,))
 
     def report(self, foreign: ForeignProcess) -> None:
         """Give the syncer what it has not journalled; its predecessor may have died with it."""

@@ -182,17 +182,19 @@ class Book:
         else:
             self.close(end, total, NOT_MERGED, self.reason)
 
-    def roll_back(self, cut: int, total: int, version: int) -> None:
+    def roll_back(self, cut: int, total: int, version: int, open_tokens: int | None = None) -> None:
         """Take back what happened behind the cut of a resume (the learner's total goes from ``total`` to ``cut``).
 
         Tokens behind the cut are rolled back.  Intervals that were closed behind it are open again, without
         the merges behind ``version``; a merge behind it of an interval closed before rolls its tokens back.
+        ``open_tokens`` is how long the open interval was: what was closed at the cut itself may lie behind it.
         """
         undone = self.parts
         for part in self.parts:
             self._add(MERGED, part.round, part.lo - part.hi)
         self.start = min(self.start, cut)
-        while self.history and self.history[-1].closed_at > cut:
+        start = cut + 1 if open_tokens is None else cut - open_tokens
+        while self.history and (self.history[-1].closed_at > cut or self.history[-1].end > start):
             interval = self.history.pop()
             self._add(interval.fate, interval.key, -interval.rest)
             for part in interval.parts:

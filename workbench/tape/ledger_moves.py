@@ -248,17 +248,25 @@ def syncer_started(state: LedgerState, record: Record) -> None:
         account.connected = False
     cut = record.detail.get("cut")
     if cut:
-        roll_back(state, {m: int(step) for m, step in pairs(cut["steps"])}, cut["versions"])
+        roll_back(
+            state, {m: int(step) for m, step in pairs(cut["steps"])}, cut["versions"], dict(pairs(cut.get("open")))
+        )
 
 
-def roll_back(state: LedgerState, steps: Mapping[int, int], versions: Sequence[int]) -> None:
+def roll_back(
+    state: LedgerState,
+    steps: Mapping[int, int],
+    versions: Sequence[int],
+    open_tokens: Mapping[int, Sequence[int]] | None = None,
+) -> None:
     """Go back to a snapshot; see `workbench.tape.ledger.Ledger.roll_back`."""
     for learner, account in enumerate(state.accounts):
         step = steps.get(learner)
         at = 0 if step is None else account.at(step)
         cut = account.total if at is None else at
         for p, book in enumerate(account.books):
-            book.roll_back(cut, account.total, versions[p])
+            of_book = (open_tokens or {}).get(learner)
+            book.roll_back(cut, account.total, versions[p], None if of_book is None else of_book[p])
             state.touched.append((learner, p))
         account.rolled_back += account.total - cut
         account.total = cut

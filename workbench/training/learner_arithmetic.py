@@ -17,6 +17,7 @@ from workbench.algorithms.poisons import Poison, poisoned, spoiled
 from workbench.config import RunConfig
 from workbench.models.functional import Parameters
 from workbench.training.flat import flatten, tensors_of
+from workbench.training.held_state import Held, StateArrays
 from workbench.training.host_copy import HostCopy, HostViews
 from workbench.training.learner_values import Captured, Incoming, StepResult
 from workbench.training.program import TrainingProgram
@@ -102,6 +103,41 @@ class LearnerArithmetic:
                 f"inner.optimizer = {self.config.inner.optimizer!r} and this model"
             )
         self._state = jax.tree.unflatten(structure, [jnp.array(leaf, copy=True) for leaf in leaves])
+
+    def hold(self, *, full: bool) -> Held:
+        """Keep what the learner is now: references, no copy; ``full`` with all that a snapshot restores."""
+        bases = {p: base for p, base in enumerate(self._bases) if base is not None} if full else {}
+        captured = {(p, n): values for p, copies in enumerate(self._captured) for n, values in copies.items()}
+        return Held(dict(self._parameters), jax.tree.leaves(self._state), bases, captured if full else {})
+
+    def adopt_peer(self, state: StateArrays, fragments: list[int]) -> None:
+        """Take a peer's moments, and its parameters of these fragments, which rest on no base then.
+
+        Raises
+        ------
+        ValueError
+            The state is that of another model or optimiser.
+        """
+        self.load_moments(state.moments)
+        for p in fragments:
+            self.adopt(p, state.parameters[p])
+
+    def restore(self, state: StateArrays, n: int, base_versions: list[int]) -> None:
+        """Be again what `hold` kept after own step ``n``; ``base_versions`` as they were.
+
+        Raises
+        ------
+        ValueError
+            The state is that of another model or optimiser.
+        """
+        self.load(state.parameters)
+        self.load_moments(state.moments)
+        self._n = n
+        self._bases = [state.bases.get(p) for p in range(len(self._layouts))]
+        self.base_versions = list(base_versions)
+        for (p, step), values in state.captured.items():
+            self._captured[p][step] = values
+        self.publish()
 
     def set_inner(self, rate: float) -> None:
         """Set the peak learning rate; the schedule's share of it stays."""

@@ -76,7 +76,7 @@ def tidy_message(message: Message) -> Message:
 def tidy_syncer(state: SyncerState) -> None:
     """Level a syncer's state in place."""
     state.clock = ()
-    state.seq = state.changed_seq = 0
+    state.seq = state.changed_seq = state.snapshot_at = 0
     state.sync_since = [UNSET] * len(state.sync_since)
     state.xi_quorum = state.xi_sync = 0.0
     state.xi_quorum_known = state.xi_sync_known = False
@@ -132,8 +132,8 @@ def tidy_learner(state: LearnerState) -> None:
     """Level a learner's state in place."""
     state.clock = own_clock(state.clock, process_of(state.learner))
     state.step_ns = state.waited_ns = 0
-    if state.adopting is not None:
-        state.adopting = (0, 0)
+    if state.adopting_cause is not None:
+        state.adopting_cause = (0, 0)
     box = state.outbox
     box.unacked = [tidy_record(record) for record in box.unacked]
     if not box.unacked:
