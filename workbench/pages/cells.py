@@ -24,7 +24,7 @@ def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
 
 def then_cell(then: LearnerThen, moment: Moment) -> Cell:
     """A learner as it was at a moment of a tape."""
-    notes = [f"under {', '.join(then.faults)}" if then.faults else "", f"in {then.merged:,} merges"]
+    notes = [f"under {', '.join(then.faults)}" if then.faults else "", f"merged {then.merged:,}"]
     versions = list(moment.versions)
     held = [max(base, 0) for base in then.base] or [0] * len(versions)
     behind = sum(v - b for v, b in zip(versions, held, strict=True)) / max(len(versions), 1)

@@ -54,7 +54,7 @@ class Controls:
         self._chosen = style.html("")
         self._fields: dict[str, Any] = {}
         self._shown: dict[str, str] = {}
-        self._stop = pn.widgets.Button(name="stop the run", button_type="danger", button_style="outline", margin=2)
+        self._stop = style.button("stop the run", kind="danger", outline=True, margin=2)
         self._stop.on_click(self._on_stop)
         self._clicks = style.html("")
         self.choose(0)
@@ -66,7 +66,7 @@ class Controls:
             return style.card(style.html(note), self._clicks)
         buttons = [self._button(name) for name in ACTIONS]
         fields = [self._field(key) for key in SETTINGS if key in self._watcher.settings or key in ("quorum", "grace")]
-        apply = pn.widgets.Button(name="apply", button_type="primary", margin=(22, 4, 4, 4), width=80)
+        apply = style.button("apply", kind="primary", margin=(22, 4, 4, 4), width=80)
         apply.on_click(self._on_apply)
         return style.card(
             self._chosen,
@@ -108,7 +108,7 @@ class Controls:
                 field.value = now
 
     def _button(self, name: str) -> Any:
-        button = pn.widgets.Button(name=name, margin=2, description=MEANINGS[name])
+        button = style.button(name, margin=2, description=MEANINGS[name])
         button.on_click(lambda _: self.act(name, self.learner))
         return button
 
@@ -143,9 +143,9 @@ class Controls:
 
     def _on_stop(self, _: Any) -> None:
         if not self._asked_to_stop:
-            self._asked_to_stop, self._stop.name, self._stop.button_style = True, "really stop it?", "solid"
+            self._asked_to_stop, self._stop.name = True, "really stop it?"
             return
-        self._asked_to_stop, self._stop.name, self._stop.button_style = False, "stop the run", "outline"
+        self._asked_to_stop, self._stop.name = False, "stop the run"
         self.send(commands.stop())
 
 

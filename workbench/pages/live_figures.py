@@ -10,12 +10,14 @@ from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
 from workbench.pages.courses import Course, Point
-from workbench.pages.spans import KEPT, WINDOW_S, Spans
+from workbench.pages.spans import WINDOW_S, Spans
 from workbench.pages.style import LINE, QUIET, TEXT
 from workbench.protocol.records import FIRST_LEARNER, SYNCER
 from workbench.views.palette import BLUE, ORANGE
 
 LANE_HEIGHT, AROUND = 24, 70
+BOXES_MAX, NAMES_MAX = 1200, 60
+"""Of the lanes: what a browser draws again at each tick."""
 TIME = "time since the run began [s]"
 
 
@@ -69,8 +71,9 @@ class LaneFigure:
         names = ["syncer", *(f"L{m}" for m in range(learners))]
         self._lanes = len(names)
         self._source = ColumnDataSource(
-            {name: [] for name in ("left", "right", "low", "high", "what", "colour", "alpha", "name", "middle")}
+            {name: [] for name in ("left", "right", "low", "high", "what", "colour", "alpha")}
         )
+        self._names = ColumnDataSource({"left": [], "middle": [], "name": []})
         self._seen = 0
         height = AROUND + LANE_HEIGHT * self._lanes
         plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (white: idle)", height, "")
@@ -86,7 +89,7 @@ class LaneFigure:
             line_color="colour", fill_alpha="alpha", line_alpha="alpha",
         )  # fmt: skip
         plot.text(
-            x="left", y="middle", text="name", source=self._source, text_baseline="middle", x_offset=3,
+            x="left", y="middle", text="name", source=self._names, text_baseline="middle", x_offset=3,
             text_font_size="11px", text_font_style="bold", text_color=TEXT,
         )  # fmt: skip
         plot.add_tools(HoverTool(tooltips="@what, @left{0.00} to @right{0.00} s"))
@@ -104,9 +107,14 @@ class LaneFigure:
                 "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
                 "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)],
                 "what": [one.what for one in shown], "colour": [one.colour for one in shown],
-                "alpha": [0.4 if one.name else 0.85 for one in shown], "name": [one.name for one in shown],
-                "middle": rows,
-            }, rollover=KEPT)  # fmt: skip
+                "alpha": [0.4 if one.name else 0.85 for one in shown],
+            }, rollover=BOXES_MAX)  # fmt: skip
+            named = [(one, row) for one, row in zip(shown, rows, strict=True) if one.name]
+            if named:
+                self._names.stream({
+                    "left": [one.start_s for one, _ in named], "middle": [row for _, row in named],
+                    "name": [one.name for one, _ in named],
+                }, rollover=NAMES_MAX)  # fmt: skip
         self._range.update(start=now_s - WINDOW_S, end=now_s)
 
     def _row(self, process: int) -> int:

@@ -20,7 +20,7 @@ from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
 
-TICK_MS = 250
+TICK_MS = 400
 STALE_S = 3.0
 EVENTS_SHOWN = 40
 
@@ -67,7 +67,7 @@ class _Live:
         """Everything in its place; the first look is taken at once."""
         self._tick()
         self._callback = pn.state.add_periodic_callback(self._tick, period=TICK_MS)
-        list_of_events = pn.Column(self.events, scroll="y-auto", height=300, sizing_mode="stretch_width", margin=0)
+        list_of_events = pn.Column(self.events, styles=style.scrolled(300), sizing_mode="stretch_width", margin=0)
         return style.page(
             self.header,
             self.banner,

@@ -90,7 +90,7 @@ class _Replay:
         """Everything in its place; what takes time comes later."""
         self._document.add_next_tick_callback(self._follow)
         self._redraw_course()
-        around = pn.Column(self.events, scroll="y-auto", height=430, sizing_mode="stretch_width", margin=0)
+        around = pn.Column(self.events, styles=style.scrolled(430), sizing_mode="stretch_width", margin=0)
         return [
             self.header,
             self.transport.panel(),

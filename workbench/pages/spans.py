@@ -55,11 +55,13 @@ class Spans:
         self.tail: Tail[Span] = Tail(KEPT)
         self._open: dict[int, list[int]] = {}
         self._useful: dict[int, deque[tuple[float, float]]] = defaultdict(lambda: deque(maxlen=2000))
+        self._began_s = float("inf")
         self._joined_s: dict[int, float] = {}
         self._merged: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=500)
 
     def note(self, record: Record) -> None:
         """Take a record."""
+        self._began_s = min(self._began_s, record.time_ns / 1e9)
         if record.kind == Kind.STEP_ENDED:
             self._step(record.process, record.detail)
         elif record.kind == Kind.LEARNER_JOINED:
@@ -107,7 +109,7 @@ class Spans:
 
     def goodput(self, now_s: float, learners: list[int]) -> float | None:
         """Useful time over allocated time of some learners in the last `WINDOW_S` seconds; None if there are none."""
-        since = max(0.0, now_s - WINDOW_S)
+        since = max(self._began_s, now_s - WINDOW_S)
         allocated = useful = 0.0
         for process in (FIRST_LEARNER + m for m in learners):
             allocated += max(0.0, now_s - max(since, self._joined_s.get(process, 0.0)))

@@ -6,8 +6,6 @@ import asyncio
 from html import escape
 from typing import Any
 
-import panel as pn
-
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import LIVE, REPLAY
@@ -81,7 +79,7 @@ def _starter(session: Session) -> Any:
     if not session.may_control:
         return style.card(said, style.html('<p class="quiet">Starting needs the address with the control token.</p>'))
     answer = style.html("", visible=False)
-    button = pn.widgets.Button(name="Start", button_type="primary", margin=(6, 0), width=140)
+    button = style.button("Start", kind="primary", margin=(6, 0), width=140)
     browser = Browser()
 
     async def start(_: Any) -> None:

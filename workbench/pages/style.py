@@ -65,6 +65,18 @@ def card(*parts: Any, **options: Any) -> pn.Column:
     return pn.Column(*parts, sizing_mode="stretch_width", margin=0, styles={**CARD_STYLE, **options})
 
 
+def scrolled(most: int) -> dict[str, str]:
+    """Styles of what is at most so high [pixels], and scrolls beyond."""
+    return {"max-height": f"{most}px", "overflow-y": "auto"}
+
+
+def button(name: str, *, kind: str = "", outline: bool = False, **options: Any) -> Any:
+    """A button: plain, ``primary`` or ``danger``.  Panel 1.10 has other words for the looks of buttons than 1.9."""
+    words = ("color", "variant") if "variant" in pn.widgets.Button.param else ("button_type", "button_style")
+    looks = {words[0]: kind} if kind else {}
+    return pn.widgets.Button(name=name, **looks, **({words[1]: "outline"} if outline else {}), **options)
+
+
 def beside(*parts: Any) -> pn.FlexBox:
     """Boxes beside each other where there is room, else below each other."""
     return pn.FlexBox(*parts, gap=f"{SPACE}px", sizing_mode="stretch_width", margin=0, align_items="stretch")

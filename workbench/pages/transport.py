@@ -35,7 +35,7 @@ class Transport:
             name="event", show_value=False, start=0, end=last, value=event, sizing_mode="stretch_width", margin=(0, 12)
         )
         self._slider.param.watch(lambda change: self._slid(change.new), "value_throttled")
-        self._play: Any = pn.widgets.Button(name="▸ play", width=84, margin=2, button_type="primary")
+        self._play: Any = style.button("▸ play", kind="primary", width=84, margin=2)
         self._play.on_click(lambda _: self.toggle())
         self._speed: Any = pn.widgets.Select(
             options={f"{speed:g}×": speed for speed in SPEEDS}, value=1.0, width=76, margin=2
@@ -50,7 +50,7 @@ class Transport:
             none = by in found and not found[by]
             for forward in (False, True):
                 name = f"{SIGNS[by]} ▸" if forward else f"◂ {SIGNS[by]}"
-                button = pn.widgets.Button(name=name, margin=2, disabled=none)
+                button = style.button(name, margin=2, disabled=none)
                 button.on_click(partial(self._pressed, by, forward))
                 buttons.append(button)
         keys = '<span class="quiet">keys: Space, ← →, Shift for rounds, Home, End</span>'

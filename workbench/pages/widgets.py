@@ -172,7 +172,8 @@ class Browser(Component):
 export function render({ model, el }) {
   el.style.display = "none";
   const typing = e => e.composedPath().some(one =>
-    one.tagName && (/^(INPUT|TEXTAREA|SELECT|BUTTON)$/.test(one.tagName) || one.isContentEditable));
+    one.tagName && (/^(INPUT|TEXTAREA|SELECT)$/.test(one.tagName) || one.isContentEditable
+      || (one.tagName === "BUTTON" && e.key === " ")));
   const key = e => {
     if (!model.keys.includes(e.key) || e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
     e.preventDefault();

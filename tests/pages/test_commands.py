@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.analysis.runs import rec
+from workbench.pages import commands
+from workbench.pages.controls import ACTIONS, MEANINGS, Controls, clicks_html
+from workbench.pages.event_words import Said, said_of, sentence, who
+from workbench.pages.tails import Tail
+from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, process_of
+
+EVIL = "<script>alert('x')</script>"
+
+
+def test_a_click_goes_through_its_three_moments_even_if_its_effect_is_told_first() -> None:
+    click = commands.fault("kill", 1, down_s=3.0)
+    assert (click.what, click.acknowledged, click.seen) == ("kill L1 (down 3 s)", "", "")
+    other = rec(Kind.FAULT_INJECTED, 1.0, SUPERVISOR, peer=process_of(1), reason="kill", detail={"fault": 6})
+    mine = rec(Kind.FAULT_INJECTED, 2.0, SUPERVISOR, peer=process_of(1), reason="kill", detail={"fault": 7})
+    click.note(other)
+    click.note(mine)
+    assert click.seen == ""
+    click.answered({"done": "kill", "target": "L1", "fault": 7})
+    assert click.acknowledged.startswith("after ") and click.seen == "on the tape, at 2.00 s of the run"
+
+
+def test_a_change_of_settings_is_seen_when_somebody_acts_on_its_revision() -> None:
+    click = commands.change({"quorum": 2})
+    click.answered({"done": "set", "revision": 3, "round": 40, "notes": []})
+    assert "revision 3, round 40" in click.acknowledged
+    click.note(rec(Kind.SETTING_APPLIED, 1.0, SYNCER, setting=2, round=39))
+    assert click.seen == ""
+    click.note(rec(Kind.SETTING_APPLIED, 2.0, SYNCER, setting=3, round=41))
+    assert click.seen == "syncer acts on it from round 41, at 2.00 s of the run"
+
+
+def test_what_was_clicked_is_told_newest_first_and_escaped() -> None:
+    first, second = commands.stop(), commands.change({"merge": EVIL})
+    second.refused = EVIL
+    html = clicks_html([first, second])
+    assert html.index("set merge") < html.index("stop the run")
+    assert "<script" not in html and "✕ refused: &lt;script" in html
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # Panel 2's names, which Panel 1.9 does not know
+def test_who_may_only_look_sends_nothing() -> None:
+    sent: list[Any] = []
+    site = SimpleNamespace(asking=SimpleNamespace(submit=lambda *call: sent.append(call)))
+    kept: list[Any] = []
+    watcher: Any = SimpleNamespace(settings={}, lock=threading.Lock(), commands=SimpleNamespace(kept=kept))
+    for may, count in ((False, 0), (True, 1)):
+        session: Any = SimpleNamespace(may_control=may, site=site)
+        Controls(session, watcher).act("kill", 0)
+        assert len(sent) == len(kept) == count
+    assert set(ACTIONS) == set(MEANINGS)
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_every_kind_of_event_has_words(kind: Kind) -> None:
+    said = Said(
+        kind, SYNCER, peer=process_of(2), fragment=1, round=5, version=2, step=9, steps=3, value=1.5, reason="late"
+    )
+    assert sentence(said) and "_" not in sentence(said)
+    assert who(said) in ("syncer", "L2")
+
+
+def test_words_of_a_merge_name_its_learners() -> None:
+    record = rec(Kind.MERGED, 1.0, SYNCER, fragment=2, round=8, version=4, detail={"learners": [0, 2]})
+    assert sentence(said_of(record)) == "merged fragment 2 of L0, L2: version 4 (round 8)"
+
+
+def test_a_tail_is_bounded_and_counts_what_a_slow_reader_lost() -> None:
+    tail: Tail[int] = Tail(3)
+    tail.add(range(2))
+    assert tail.since(0) == ([0, 1], 0, 2)
+    tail.add(range(2, 10))
+    assert tail.since(2) == ([7, 8, 9], 5, 10)
+    assert tail.since(10) == ([], 0, 10)

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.analysis.runs import FAULTS, rec, simulated
+from tests.analysis.tapes import taped
+from workbench.pages.cells import then_cell
+from workbench.pages.courses import POINTS_MAX, Course, recorded_points
+from workbench.pages.recording import Recording
+from workbench.pages.spans import Spans
+from workbench.protocol.records import SYNCER, Kind, process_of
+from workbench.tape import TapeError
+from workbench.views.states import STATES
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    folder = tmp_path_factory.mktemp("runs") / "faulty"
+    taped(folder, simulated(FAULTS))
+    return Recording(folder)
+
+
+def test_stepping_goes_there_and_back_and_stays_at_the_ends(recording: Recording) -> None:
+    kinds = recording.tape["events"].dataset["kind"].values
+    for by, kind in (("merge", Kind.MERGED), ("round", Kind.ROUND_OPENED), ("fault", Kind.FAULT_INJECTED)):
+        places, at = [], -1
+        while (following := recording.step(at, by, forward=True)) != at:
+            places.append(following)
+            at = following
+        assert places == np.flatnonzero(kinds == int(kind)).tolist() and len(places) == recording.numbers()[by] > 0
+        assert [recording.step(b, by, forward=False) for b in places[1:]] == places[:-1]
+    assert recording.step(0, "event", forward=False) == 0
+    assert recording.step(recording.count - 1, "event", forward=True) == recording.count - 1
+
+
+def test_a_look_agrees_with_the_tape(recording: Recording) -> None:
+    tape = recording.tape
+    event = int(tape["merges"].dataset["event"].values[5])
+    look = recording.look(event)
+    assert look.why == str(tape.wb.why(5))
+    assert look.counts == (len(tape.wb.past(event)), len(tape.wb.future(event)), len(tape.wb.concurrent(event)))
+    assert [one for one, rel in look.rows if rel == "now"] == [event]
+    assert all((one in tape.wb.past(event)) == (rel == "past") for one, rel in look.rows if one != event)
+    cells = [then_cell(one, look.moment) for one in look.moment.learners]
+    assert len(cells) == len(tape.wb.learners) and all(cell["sign"] == STATES[cell["word"]] for cell in cells)
+
+
+def test_a_killed_learner_is_down_at_the_cursor(recording: Recording) -> None:
+    words = set()
+    for event in range(0, recording.count, max(1, recording.count // 150)):
+        moment = recording.tape.wb.at(event)
+        words |= {then_cell(one, moment)["word"] for one in moment.learners}
+    assert {"training", "down"} <= words, words
+
+
+def test_time_and_cursor_belong_together(recording: Recording) -> None:
+    assert recording.at_time(-1e9) == 0 and recording.at_time(1e9) == recording.count - 1
+    middle = recording.count // 2
+    assert recording.at_time(float(recording.time_s[: middle + 1].max())) >= middle
+
+
+def test_a_damaged_tape_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "config.toml").write_text("learners = 2\n", encoding="utf-8")
+    (folder / "journal").write_bytes(b"no journal at all")
+    with pytest.raises(TapeError) as caught:
+        Recording(folder)
+    assert "\n" not in str(caught.value) and "journal" in str(caught.value)
+
+
+def test_the_course_keeps_its_extremes_and_its_bound() -> None:
+    course = Course()
+    for second in range(3 * POINTS_MAX):
+        loss = 9.0 if second == 1234 else 2.0
+        one = {"loss": loss, "connected": True}
+        course.look({"elapsed_s": float(second), "learners": [one, {"loss": 2.0, "connected": True}, {"loss": None}]})
+    assert len(course.points) <= POINTS_MAX and course.changes > 0
+    assert max(point.most for point in course.points) == 9.0
+    assert min(point.least for point in course.points) == 2.0
+
+
+def test_the_mean_loss_does_not_jump_when_learners_leave() -> None:
+    course = Course()
+    for there in (4, 4, 2, 2):
+        learners = [{"loss": 2.0, "connected": m < there} for m in range(4)]
+        course.look({"elapsed_s": 1.0, "learners": learners})
+    assert [point.loss for point in course.points] == [2.0] * 4
+
+
+def test_a_course_begins_with_what_the_tape_knows(recording: Recording) -> None:
+    points = recorded_points(recording.tape)
+    course = Course()
+    course.look({"elapsed_s": 1e6, "learners": [{"loss": 1.0, "connected": True}]})
+    course.begin(points)
+    times = [point.time_s for point in course.points]
+    assert times == sorted(times) and times[-1] == 1e6 and len(times) > 10
+
+
+def step_record(start_ms: int, end_ms: int, injected_ms: int = 0) -> object:
+    detail = {
+        "start_ns": start_ms * 10**6, "end_ns": end_ms * 10**6, "injected_ns": injected_ms * 10**6, "waited_ns": 0,
+        "batch": 1, "accumulation": 1,
+    }  # fmt: skip
+    return rec(Kind.STEP_ENDED, end_ms / 1e3, process_of(0), step=1, value=2.0, detail=detail)
+
+
+def test_adjacent_steps_are_one_box_and_gaps_stay_white() -> None:
+    spans = Spans()
+    for start, end in ((0, 50), (50, 100), (101, 150), (400, 450), (450, 500)):
+        spans.note(step_record(start, end))  # type: ignore[arg-type]
+    spans.flush(10.0)
+    boxes = spans.tail.since(0).items
+    assert [(box.start_s, box.end_s, box.what) for box in boxes] == [(0.0, 0.15, "3 steps"), (0.4, 0.5, "2 steps")]
+
+
+def test_goodput_is_useful_over_allocated_time() -> None:
+    spans = Spans()
+    spans.note(rec(Kind.LEARNER_JOINED, 0.0, SYNCER, peer=process_of(0), value=1.0))
+    spans.note(step_record(0, 1000, 250))  # type: ignore[arg-type]
+    assert spans.goodput(2.0, [0]) == pytest.approx(0.75 / 2.0)
+    assert spans.goodput(2.0, []) is None
