@@ -105,6 +105,11 @@ def count(number: float | None) -> str:
     return "none" if number is None else f"{number:,.0f}"
 
 
+def compact(number: float) -> str:
+    """Return a count in few characters, for narrow columns: 941,344 and 6.60 M."""
+    return count(number) if number < 999_999.5 else f"{number / 1e6:.2f} M"
+
+
 def plain(value: float | None, digits: int = 3) -> str:
     """Return a number with so many significant digits."""
     if value is None:

@@ -12,6 +12,8 @@ from workbench.protocol.records import Kind
 if TYPE_CHECKING:
     from workbench.engine.fleet import Fleet
 
+LINE_MAX = 200
+"""Characters of a process's last line that its end is recorded with."""
 UNFINISHED = "exit without a word"
 """How a process ended that left as if it were done, and is not."""
 
@@ -27,7 +29,13 @@ class Restarts:
         fleet = self.fleet
         managed.pid, managed.how = 0, how
         if managed.process >= 0:
-            fleet.reports.supervisor(Kind.PROCESS_ENDED, peer=managed.process, value=float(managed.number), reason=how)
+            fleet.reports.supervisor(
+                Kind.PROCESS_ENDED,
+                peer=managed.process,
+                value=float(managed.number),
+                reason=how,
+                detail={"line": managed.line[:LINE_MAX]} if managed.line else {},
+            )
         if managed is fleet.preparer:
             if how != "exit 0":
                 line = managed.line or f"the run could not be prepared: {how}"

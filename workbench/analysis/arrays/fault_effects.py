@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis.arrays.incidents import DEADLY
 from workbench.analysis.arrays.presence import acted, ends
 from workbench.analysis.arrays.tables import NS, Array, Tables, details_of, events_of, run_span
-from workbench.protocol.records import Kind, learner_of
+from workbench.protocol.records import Kind, learner_of, process_of
 
 ENDLESS_NS = 2**62
 
@@ -52,8 +53,20 @@ def _effect(
         return found
     if learner < 0:
         return found | {"without_merge_s": _around(merged_ns, start)}
-    missed, again = _missed(merged_ns, included, learner, start, start if endless else until)
+    deadly = found["kind"] in DEADLY
+    over = until if not endless else ENDLESS_NS if deadly else start
+    if deadly:
+        over = _joined_again(tables, learner, start, over)
+    missed, again = _missed(merged_ns, included, learner, start, over)
     return found | {"merges_missed": missed, "merged_again_s": None if again is None else (again - began) * NS}
+
+
+def _joined_again(tables: Tables, learner: int, start: int, default: int) -> int:
+    """When another process of a learner joined after the end of one [ns]; what that had sent may still be merged."""
+    events = tables["events"]
+    joins = events_of(tables, Kind.LEARNER_JOINED)
+    joins = joins[(events["peer"][joins] == process_of(learner)) & (events["time_ns"][joins] > start)]
+    return int(events["time_ns"][joins[0]]) if len(joins) else default
 
 
 def _missed(merged_ns: Array, included: Array, learner: int, start: int, until: int) -> tuple[int, int | None]:

@@ -8,8 +8,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import numpy as np
+
 from workbench.analysis.arrays.tables import NS, Tables, details_of, events_of, run_span, since_began
-from workbench.protocol.records import Kind, learner_of
+from workbench.protocol.records import Kind, label_of, learner_of
+
+DEADLY = ("kill", "exit", "kill_syncer")
+"""Kinds of fault that end a process."""
+FAULT_SHOWS_NS = 5_000_000_000
+"""For so long after such a fault the end of its target is taken to be the fault's."""
 
 
 def starved(tables: Tables) -> list[dict[str, Any]]:
@@ -94,3 +101,42 @@ def own_stops(tables: Tables) -> list[dict[str, Any]]:
 def syncer_restarts(tables: Tables) -> int:
     """Starts of the syncer after its first."""
     return max(0, len(events_of(tables, Kind.SYNCER_STARTED)) - 1)
+
+
+def own_ends(tables: Tables) -> list[dict[str, Any]]:
+    """Processes that ended by themselves or by a hand from outside: no injected fault, and not with the run.
+
+    Returns
+    -------
+    list of dict
+        ``time_s``, ``process`` (label), ``how`` (exit code or signal), ``line`` (the last that it said, or empty).
+    """
+    events, details = tables["events"], details_of(tables, Kind.PROCESS_ENDED)
+    struck = events_of(tables, Kind.FAULT_INJECTED)
+    struck = struck[np.isin(events["reason"][struck].astype(str), DEADLY)]
+    _, closed = run_span(tables)
+    found = []
+    for event in events_of(tables, Kind.PROCESS_ENDED).tolist():
+        time_ns, peer, how = int(events["time_ns"][event]), int(events["peer"][event]), str(events["reason"][event])
+        before = time_ns - events["time_ns"][struck[events["peer"][struck] == peer]]
+        if how == "exit 0" or time_ns >= closed or ((before >= 0) & (before < FAULT_SHOWS_NS)).any():
+            continue
+        line = str(details.get(event, {}).get("line", ""))
+        found.append(
+            {"time_s": float(since_began(tables, time_ns)), "process": label_of(peer), "how": how, "line": line}
+        )
+    return found
+
+
+def settings_changed(tables: Tables) -> list[dict[str, Any]]:
+    """Live settings that were accepted, in order: ``time_s``, ``revision``, ``who``, ``values``."""
+    events, details = tables["events"], details_of(tables, Kind.SETTING_CHANGED)
+    return [
+        {
+            "time_s": float(since_began(tables, events["time_ns"][event])),
+            "revision": int(events["setting"][event]),
+            "who": str(details.get(event, {}).get("who", "")),
+            "values": dict(details.get(event, {}).get("values", {})),
+        }
+        for event in events_of(tables, Kind.SETTING_CHANGED).tolist()
+    ]

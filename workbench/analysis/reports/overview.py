@@ -34,8 +34,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``run`` (`workbench.analysis.reports.facts.facts`), ``validation``, ``ledger``, ``goodput``, ``participation``,
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
-        ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``) and ``learners``, one row
-        each.
+        ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
+        ``settings_changed``) and ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -60,6 +60,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
             "quorum_lost_s": sum(row["for_s"] for row in lost),
             "own_stops": incidents.own_stops(tables),
             "syncer_restarts": incidents.syncer_restarts(tables),
+            "own_ends": incidents.own_ends(tables),
+            "settings_changed": incidents.settings_changed(tables),
         },
         "learners": _learners(tables, parts),
     }

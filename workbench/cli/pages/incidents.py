@@ -29,7 +29,7 @@ def show(report: Mapping[str, Any]) -> Iterator[Any]:
     lines = list(sentences(report["incidents"]))
     if lines:
         yield ""
-        yield output.pairs("what the syncer reported", lines)
+        yield output.pairs("what else happened", lines)
 
 
 def unstruck(rows: list[Mapping[str, Any]]) -> str:
@@ -81,10 +81,25 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "stalled", f"no step for so long that METADATA no longer counted: {who}"
     if found["quorums_lost"]:
         yield "quorum lost", lost_quorums(found["quorums_lost"], found["quorum_lost_s"])
-    for row in found["own_stops"]:
-        yield "syncer stopped", f"woken {words.seconds(row['for_s'])} late at {words.seconds(row['time_s'])}"
+    if found["own_stops"]:
+        row = max(found["own_stops"], key=lambda row: row["for_s"])
+        longest = f"{words.seconds(row['for_s'])} at {words.seconds(row['time_s'])}"
+        yield "syncer late", f"woken more than 0.5 s late {times(len(found['own_stops']))}, at most {longest}"
     if found["syncer_restarts"]:
         yield "syncer", f"started again {times(found['syncer_restarts'])}"
+    ends, more = output.some(found["own_ends"], FAULTS_MAX)
+    for row in ends:
+        said = f": {row['line']}" if row["line"] else ""
+        yield "ended by itself", f"{row['process']} at {words.seconds(row['time_s'])}, {row['how']}{said}"
+    if more:
+        yield "", str(more)
+    changes, more = output.some(found["settings_changed"], FAULTS_MAX)
+    for row in changes:
+        values = ", ".join(f"{key} = {value}" for key, value in row["values"].items())
+        who = f", by {row['who']}" if row["who"] else ""
+        yield "settings", f"{values} from {words.seconds(row['time_s'])} on (revision {row['revision']}{who})"
+    if more:
+        yield "", str(more)
 
 
 def grouped(rows: list[Mapping[str, Any]], key: str) -> dict[Any, list[Mapping[str, Any]]]:

@@ -104,7 +104,7 @@ def participation(part: Report) -> str:
     return f"{text}; left out: {words.listed(part['left_out'])}" if part["left_out"] else text
 
 
-HEADS = ("", ">steps", ">step", ">tokens", ">merged", ">particip.", ">goodput", ">alive", ">in merges", ">starts")
+HEADS = ("", ">steps", ">step", ">tokens", ">merged", ">part.", ">goodput", ">alive", ">in", ">starts")
 
 
 def learners(rows: list[Report], merges: int) -> Iterator[Any]:
@@ -115,7 +115,7 @@ def learners(rows: list[Report], merges: int) -> Iterator[Any]:
             words.label(row["learner"]),
             words.count(row["steps"]),
             words.seconds(row["step_s"]),
-            words.count(row["tokens"]),
+            words.compact(row["tokens"]),
             words.percent(row["merged_share"]),
             words.percent(row["participation"]),
             words.percent(row["goodput"]),
@@ -127,7 +127,8 @@ def learners(rows: list[Report], merges: int) -> Iterator[Any]:
     ]
     yield output.aligned("learners", HEADS, table)
     yield Text(
-        f"step: median; merged: share of its tokens; alive, in merges: of {merges:,}; starts: processes",
+        "step: median; merged: share of its tokens; part.: participation; alive, in: merges\n"
+        f"of {merges:,}; starts: processes",
         style="dim",
     )
     if hidden:

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from tests.analysis.runs import began, ended, fault, healed, joined, rec
+from workbench.analysis.arrays.fault_effects import fault_effects
+from workbench.analysis.arrays.incidents import own_ends, settings_changed
+from workbench.analysis.from_records import tables
+from workbench.cli.pages.incidents import sentences
+from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, process_of
+
+NOTHING: dict[str, list[object]] = {name: [] for name in ("starved", "stalled", "quorums_lost", "own_stops")}
+
+
+def end(time_s: float, process: int, how: str, line: str = "") -> Record:
+    return rec(
+        Kind.PROCESS_ENDED, time_s, SUPERVISOR, peer=process, value=1.0, reason=how,
+        detail={"line": line} if line else {},
+    )  # fmt: skip
+
+
+def run(*more: Record) -> list[Record]:
+    records = [joined(0), joined(1), healed(0), healed(1), began(), *more, ended(20)]
+    return sorted(records, key=lambda record: record.time_ns)
+
+
+def test_only_ends_that_no_fault_explains_are_told_with_the_last_line() -> None:
+    found = own_ends(
+        tables(
+            run(
+                fault(0, 5, "kill", 6),
+                end(5.1, process_of(0), "SIGKILL"),
+                end(7, process_of(1), "exit 3", "RuntimeError: no more text"),
+                end(9, SYNCER, "SIGKILL"),
+                end(12, process_of(0), "exit 0"),
+                end(21, process_of(1), "SIGKILL"),
+            )
+        )
+    )
+    assert [(row["time_s"], row["process"], row["how"], row["line"]) for row in found] == [
+        (7.0, "L1", "exit 3", "RuntimeError: no more text"),
+        (9.0, "syncer", "SIGKILL", ""),
+    ]
+    told = dict(sentences({**NOTHING, "syncer_restarts": 0, "own_ends": found[:1], "settings_changed": []}))
+    assert told == {"ended by itself": "L1 at 7 s, exit 3: RuntimeError: no more text"}
+
+
+def test_settings_that_changed_are_told_with_who_and_when() -> None:
+    change = rec(Kind.SETTING_CHANGED, 4, SYNCER, setting=2, detail={"values": {"grace": "fixed"}, "who": "cli"})
+    found = settings_changed(tables(run(change)))
+    assert found == [{"time_s": 4.0, "revision": 2, "who": "cli", "values": {"grace": "fixed"}}]
+
+
+def test_who_left_for_good_is_never_merged_again() -> None:
+    effect = fault_effects(tables(run(fault(1, 5, "exit", 2**62 / 1e9))))[0]
+    assert (effect["for_s"], effect["merged_again_s"]) == (None, None)
