@@ -1,7 +1,8 @@
 """Train a run and record its tape.
 
 A supervisor starts a syncer, an evaluator and the learners as processes of
-this machine; Ctrl-C stops them in order. With --clock virtual the same
+this machine; Ctrl-C stops them in order. A run whose terminal is gone goes on
+until `workbench stop`. With --clock virtual the same
 protocol runs in this process: its machines compute real gradients, and only
 their clock and network are modelled. The folder of the run holds config.toml,
 the journal and the tape.
