@@ -107,7 +107,7 @@ def test_a_run_is_started_struck_watched_stopped_and_looked_through(
         tab.picture(pictures, "live")
         page.get_by_role("button", name="stop the run").click()
         page.get_by_role("button", name="really stop it?").click()
-        page.get_by_text("The run is over").wait_for()
+        page.locator(".banner", has_text="The run is over: it ended as it should").wait_for()
     finally:
         if run.running:
             run.stop()
