@@ -2,10 +2,9 @@
 
 A supervisor starts a syncer, an evaluator and the learners as processes of
 this machine; Ctrl-C stops them in order. A run whose terminal is gone goes on
-until `workbench stop`. With --clock virtual the same
-protocol runs in this process: its machines compute real gradients, and only
-their clock and network are modelled. The folder of the run holds config.toml,
-the journal and the tape.
+until `workbench stop`. With --clock virtual the same protocol runs in this
+process: its machines compute real gradients, and only their clock and network
+are modelled. The folder of the run holds config.toml, the journal and the tape.
 """
 
 from __future__ import annotations
