@@ -217,8 +217,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.STATE_SENT: "peer=to whom, value=number of the request, digest, version=seq of STATE_COPIED; detail: donor "
     "(process); cause=STATE_LEFT",
     Kind.STATE_UNAVAILABLE: "peer=for whom, value=number of the request, reason: why no (other) peer is asked",
-    Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), "
-    "open (tokens)",
+    Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), open (tokens)",
     Kind.SNAPSHOT_ABANDONED: "value=number, reason",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
