@@ -1,6 +1,7 @@
 """The dashboard for ``panel serve apps/dashboard.py``: pages of runs, live and recorded.
 
-WORKBENCH_RUNS says which folders of runs it may open (default: ``runs``). Its addresses need a token, which is printed.
+WORKBENCH_RUNS says which folders of runs it may open (default: ``runs``). Addresses need a token: it is printed when a
+first page is asked for.
 """
 
 from workbench.pages.session import show

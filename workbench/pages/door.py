@@ -11,7 +11,7 @@ from tornado.web import HTTPError, RequestHandler
 from workbench.pages.access import Access
 from workbench.pages.addresses import token_of
 
-ASKS_FOR_TOKEN = "needs the token that workbench serve printed"
+ASKS_FOR_TOKEN = "needs the token that the server printed"
 """Reason of a refusal: no more is said, whether the token or the name did not fit."""
 
 

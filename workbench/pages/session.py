@@ -59,7 +59,7 @@ def show(site: Site) -> Any:
     if role is None:
         return style.page(
             style.header("", "", []),
-            style.banner("This page needs its token.", "Open the address that workbench serve printed.", bad=True),
+            style.banner("This page needs its token.", "The server printed it: add it as ?token=…", bad=True),
         )
     session = Session(site, role, token, address_of(request.arguments))
     maker: Callable[[Session], Any] = import_module(f"workbench.pages.{MAKERS[session.address.page]}").make
