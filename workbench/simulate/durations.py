@@ -17,7 +17,6 @@ _DELAYS = 2
 
 
 COMMIT_NS = 100_000
-REPORT_NS = 1_000_000
 
 
 class Durations(Protocol):
@@ -56,8 +55,8 @@ class Durations(Protocol):
     def gone_ns(self, learner: int, number: int, count: int) -> int:
         """Until the syncer sees the socket of a killed process closed, when ``count`` messages have been sent."""
 
-    def report_ns(self, learner: int, number: int) -> int:
-        """Until the syncer hears of the end of a process from the supervisor."""
+    def ended_ns(self, learner: int, number: int) -> int:
+        """Until the supervisor sees that a killed process has ended."""
 
     def late_ns(self, rounds: Sequence[int]) -> int:
         """How late the syncer wakes for the end of the grace windows of these rounds, or for anything else (none)."""
@@ -127,9 +126,9 @@ class StepTimes:
         """A message's delay [ns]."""
         return self.delay_ns(count)
 
-    def report_ns(self, learner: int, number: int) -> int:
-        """A millisecond [ns]."""
-        return REPORT_NS
+    def ended_ns(self, learner: int, number: int) -> int:
+        """At once."""
+        return 0
 
     def late_ns(self, rounds: Sequence[int]) -> int:
         """Nobody wakes late."""
