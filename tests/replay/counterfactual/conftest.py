@@ -1,4 +1,4 @@
-"""Parents that the tests of counterfactuals share: quiet, with a slow learner, with faults of all kinds, with a kill."""
+"""Parents that the tests of counterfactuals share: quiet, with a slow learner, with faults, with a kill."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ import pytest
 
 import workbench as wb
 from tests.engine.real_runs import tiny
+from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Kind, Record
 from workbench.tape import open_tape
 
@@ -17,16 +18,22 @@ from workbench.tape import open_tape
 def parent(text_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three learners, one of them killed on the way."""
     folder = tmp_path_factory.mktemp("real") / "run"
-    config = tiny(rounds=90, eval_every=30, **{"data.source": "path", "data.path": str(text_path)})
-    with wb.launch(config, out=folder) as run:
-        run.wait(rounds=40)
-        run.kill(1)
+    data = {"data.source": "path", "data.path": str(text_path)}
+    config = tiny(rounds=90, quorum=2, eligibility="paced", eval_every=30, **data)
+    plan = FaultPlan((Fault("kill", 0, learner=1, at_merge=30),))
+    with wb.launch(config, out=folder, faults=plan) as run:
         run.wait(rounds=90)
     return folder
 
 
 def merges_of(records: list[Record]) -> list[Record]:
     return [r for r in records if r.kind == Kind.MERGED]
+
+
+def merged_of(records: list[Record], learner: int) -> int:
+    """Tokens of a learner that were merged, of all fragments."""
+    rows = (zip(r.detail["learners"], r.detail["c_tokens"], strict=True) for r in merges_of(records))
+    return sum(tokens for row in rows for m, tokens in row if m == learner)
 
 
 def test_without_a_change_the_parent_comes_out_bit_for_bit(parent: Path, tmp_path: Path) -> None:
@@ -64,7 +71,9 @@ def test_without_the_kill_more_is_merged(parent: Path, tmp_path: Path) -> None:
     at = found.branch_event
     assert at is not None
     assert open_tape(parent).wb.records()[at].kind == Kind.FAULT_INJECTED
-    assert min(child["tokens_merged"] for child in found.children) > found.parent["tokens_merged"]
+    before = merged_of(open_tape(parent).wb.records(), 1)
+    assert min(merged_of(open_tape(path).wb.records(), 1) for path in found.runs) > before
+    assert min(child["goodput"] for child in found.children) > found.parent["goodput"]
     assert found.drawn["step"] > 0
     assert found.learners_per_core is not None
     print(f"{found.differing} of {found.rebuilt} records of learners came out otherwise; drawn {found.drawn}")

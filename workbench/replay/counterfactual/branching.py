@@ -158,6 +158,8 @@ class _Assembly:
         if gone:
             process.alive = False
             self.numbers.drop(learner)
+            if begun[-1].seen_ns > self.past:
+                world.at(begun[-1].seen_ns, world.note_end, (learner, process.number, "SIGKILL"))
         else:
             self._alive(process, begun[-1])
 

@@ -14,7 +14,6 @@ from workbench.algorithms import draws
 from workbench.protocol.acting import TO_SYNCER
 from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update, Welcome
 from workbench.replay.counterfactual.measured import Measured
-from workbench.simulate.durations import REPORT_NS
 
 _KINDS = ("step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt", "welcome")
 
@@ -92,9 +91,9 @@ class KeyedTimes:
         """Until the syncer sees that a killed process is gone."""
         return self.measured.tables["gone"].get((learner, number), self.measured.delay_ns)
 
-    def report_ns(self, learner: int, number: int) -> int:
-        """Until it hears of that: not before it sees it."""
-        return self.gone_ns(learner, number, 0) + REPORT_NS
+    def ended_ns(self, learner: int, number: int) -> int:
+        """Until the supervisor sees that a killed process has ended."""
+        return self.measured.tables["ended"].get((learner, number), 0)
 
     def late_ns(self, rounds: Sequence[int]) -> int:
         """How late the syncer wakes at the end of a grace window; the median where the tape's round had no such end."""

@@ -16,12 +16,13 @@ from workbench.replay.counterfactual.retelling import Branch, Retelling
 
 
 class Life(NamedTuple):
-    """One process of a learner: its number, when it was started, when it ended (-1: not on the tape)."""
+    """One process of a learner: its number, when it was started, when it ended and that was seen (-1: not so)."""
 
     learner: int
     number: int
     started_ns: int
     ended_ns: int
+    seen_ns: int
 
     def has_ended(self, now: int) -> bool:
         """Whether it has ended by then."""
@@ -74,16 +75,27 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
 
 
 def lives_of(parent: Parent) -> dict[int, list[Life]]:
-    """All processes of each learner, in order."""
+    """All processes of each learner, in order; one that was killed ended then, whenever that was seen."""
     found: dict[int, list[Life]] = {}
-    for r in parent.records:
+    for r in sorted(parent.records, key=lambda r: r.time_ns):
         learner = learner_of(r.peer)
         if r.kind == Kind.PROCESS_STARTED and learner >= 0:
-            found.setdefault(learner, []).append(Life(learner, int(r.value), r.time_ns, -1))
-        elif r.kind == Kind.PROCESS_ENDED and learner >= 0:
-            own = found.setdefault(learner, [])
-            own[:] = [life._replace(ended_ns=r.time_ns) if life.number == int(r.value) else life for life in own]
+            found.setdefault(learner, []).append(Life(learner, int(r.value), r.time_ns, -1, -1))
+            continue
+        own = found.get(learner, [])
+        if r.kind == Kind.PROCESS_ENDED:
+            own[:] = [_ended(life, r.time_ns) if life.number == int(r.value) else life for life in own]
+        elif own and own[-1].ended_ns < 0 and _kills(r):
+            own[-1] = own[-1]._replace(ended_ns=r.time_ns)
     return found
+
+
+def _kills(r: Record) -> bool:
+    return r.kind == Kind.FAULT_INJECTED and r.reason in ("kill", "exit") and bool(r.detail.get("effect"))
+
+
+def _ended(life: Life, seen_ns: int) -> Life:
+    return life._replace(ended_ns=life.ended_ns if life.ended_ns >= 0 else seen_ns, seen_ns=seen_ns)
 
 
 def connections_of(parent: Parent) -> list[Connection]:

@@ -9,8 +9,9 @@ from typing import Any
 
 from workbench.protocol.events import Handed, Received
 from workbench.protocol.messages import Join, Metadata
-from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of
 from workbench.replay.counterfactual.parent import Parent
+from workbench.replay.counterfactual.updates_came import sendings_of
 
 SECOND = 10**9
 DISTURBING = ("stall", "stall_syncer", "kill_syncer", "delay", "bandwidth", "cut", "cut_up", "cut_down")
@@ -27,7 +28,8 @@ class Measured:
     tables : dict of kind to dict of (learner, key) to int
         By own step: ``step``, the ``pause`` before it, ``meta`` (METADATA on its way).  By round: ``up`` and
         ``down``, a contribution and its PULL on their way.  By (fragment, version, how-manieth sending): ``update`` and
-        ``handed``.  By process number: ``start``, ``adopt``, ``gone`` (until the syncer sees that it was killed); by
+        ``handed``.  By process number: ``start``, ``adopt``, ``ended`` and ``gone`` (until the supervisor,
+        the syncer sees that it was killed); by
         incarnation ``welcome``.  Under learner -1: ``merge`` and ``commit`` by (fragment, round), ``late`` by round
         (how late the syncer woke at the end of a grace window).
     delay_ns : int
@@ -53,7 +55,6 @@ class Measured:
         self._disturbed = spans_of(parent.records, DISTURBING)
         self.sendings: dict[int, tuple[int, int, int]] = {}
         self.folded: set[int] = set()
-        self._counts: Counter[tuple[int, int, int]] = Counter()
         self._first: set[tuple[int, int]] = set()
         self._pools: dict[tuple[str, int], list[int]] = {}
         self._records, self._event_of = parent.records, parent.event_of
@@ -142,39 +143,17 @@ class Measured:
                 self._keep("down", learner, r.round, asked.time_ns, at)
 
     def _updates(self, handed: dict[tuple[int, int, int], list[int]], late: bool) -> None:
-        """An UPDATE came after the boundary before that of its fold, as near to a small message's delay as can be."""
-        boundaries: dict[int, tuple[int, int]] = {}
-        for r in self._records:
-            learner = learner_of(r.process)
-            if r.kind == Kind.UPDATE_SENT:
-                self._sent(r, handed)
-            elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED) and r.process >= FIRST_LEARNER:
-                boundaries[learner] = r.time_ns, boundaries.get(learner, (-1, -1))[0]
-            elif r.kind == Kind.UPDATE_FOLDED and (sent := self._cause(r)) is not None:
-                came = self._came(r, sent.time_ns, boundaries.get(learner, (-1, -1)), self.offsets[learner], late)
-                self.folded.add(sent.seq)
-                self._keep("update", learner, self.sendings[sent.seq], sent.time_ns, came)
-        for r in self._records:  # what was never folded has held nothing up
-            if r.kind == Kind.UPDATE_SENT and r.seq not in self.folded:
-                self.tables["update"].setdefault((learner_of(r.peer), self.sendings[r.seq]), self.delay_ns)
-
-    def _sent(self, r: Record, handed: dict[tuple[int, int, int], list[int]]) -> None:
         """A version may be sent to a learner more than once: the how-manieth sending is part of the key."""
-        learner = learner_of(r.peer)
-        self._counts[learner, r.fragment, r.version] += 1
-        nth = self._counts[learner, r.fragment, r.version]
-        self.sendings[r.seq] = (r.fragment, r.version, nth)
-        taken = handed.get((learner, r.fragment, r.version), [])
-        if len(taken) >= nth and taken[nth - 1] >= r.time_ns:
-            self._keep("handed", learner, self.sendings[r.seq], r.time_ns, taken[nth - 1])
-
-    def _came(self, fold: Record, sent: int, boundary: tuple[int, int], off: int, late: bool) -> int:
-        """When an UPDATE arrived that was folded then; ``boundary``: the last one, and the one before."""
-        last, before = boundary
-        if fold.time_ns > last:  # the learner waited, and folded what came at once
-            return fold.time_ns + off
-        least = sent if late else before + off + 1
-        return min(max(sent + self.delay_ns, least), last + off - 1)
+        sendings, self.folded = sendings_of(self._records, self.delay_ns, self.offsets, late)
+        counts: Counter[tuple[int, int, int]] = Counter()
+        for s in sendings:
+            name = (s.learner, s.fragment, s.version)
+            counts[name] += 1
+            nth, taken = counts[name], handed.get(name, [])
+            self.sendings[s.seq] = (s.fragment, s.version, nth)
+            self._keep("update", s.learner, self.sendings[s.seq], s.sent, s.came)
+            if len(taken) >= nth and taken[nth - 1] >= s.sent:
+                self._keep("handed", s.learner, self.sendings[s.seq], s.sent, taken[nth - 1])
 
     def _merges(self) -> None:
         merged: dict[int, Record] = {}
@@ -192,17 +171,19 @@ class Measured:
                 self._keep("commit", -1, (r.fragment, r.round), merged[r.round].time_ns, r.time_ns)
 
     def _ends(self) -> None:
-        """From a kill, or an end of its own, to the loss that the syncer declares."""
+        """From a kill to its end as the supervisor sees it, and to the loss that the syncer declares."""
         struck: dict[int, int] = {}
         number: dict[int, int] = {}
         for r in sorted(self._records, key=lambda r: r.time_ns):
             learner = learner_of(r.peer)
             if r.kind == Kind.PROCESS_STARTED:
                 number[learner] = int(r.value)
-            elif (r.kind == Kind.FAULT_INJECTED and r.reason in ("kill", "exit")) or r.kind == Kind.PROCESS_ENDED:
+                struck.pop(learner, None)
+            elif r.kind == Kind.FAULT_INJECTED and r.reason in ("kill", "exit"):
                 struck.setdefault(learner, r.time_ns)
-            elif r.kind == Kind.LEARNER_LOST and learner in struck:
-                self.tables["gone"].setdefault((learner, number.get(learner, 1)), r.time_ns - struck.pop(learner))
+            elif r.kind in (Kind.PROCESS_ENDED, Kind.LEARNER_LOST) and learner in struck:
+                kind = "ended" if r.kind == Kind.PROCESS_ENDED else "gone"
+                self.tables[kind].setdefault((learner, number.get(learner, 1)), r.time_ns - struck[learner])
 
     def _starts(self, joins: dict[tuple[int, int], int]) -> None:
         """Start-ups, from the start of a process to its JOIN, and from its JOIN to its first state."""

@@ -1,0 +1,69 @@
+"""``workbench what-if``: what it asks for, what it prints, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from workbench.cli.main import main
+from workbench.cli.what_if import moved_of
+from workbench.config import ConfigError
+
+
+def test_an_arithmetic_question_is_answered_exactly(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["what-if", str(small_run), "--set", "merge=mean", "--out", str(tmp_path / "child"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["class"], told["seeds"], told["branch_event"]) == ("arithmetic", 1, None)
+    assert told["changes"] == {"merge": "mean"}
+    assert told["child"]["merges"] == told["parent"]["merges"] == 60
+    assert told["child"]["val_loss_last"] != told["parent"]["val_loss_last"]
+    assert main(["replay", told["tape"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["machines_agree"] is True
+    assert main(["inspect", told["tape"]]) == 0
+    assert "merge mean" in capsys.readouterr().out
+
+
+def test_a_page_says_class_branch_and_what_was_drawn(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["what-if", str(small_run), "--without", "kill:1", "--seeds", "2", "--out", str(tmp_path / "children")]
+    assert main(words) == 0
+    page = capsys.readouterr().out
+    assert "schedule: virtual time from the branch on" in page
+    assert "without kill of L1 at" in page
+    assert "fault injected of L1" in page
+    assert "durations drawn: " in page
+    assert " of " in page.split("durations drawn: ")[1]
+    assert "least" in page
+    assert f"workbench replay {tmp_path / 'children' / 'seed-0'}" in page
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--set", "model.width=32"], "what-if cannot change model.width"),
+        (["--set", "seed=3"], "what-if cannot change seed"),
+        (["--set", "learners=9"], "what-if cannot make learners = 9"),
+        (["--without", "cut"], "no fault of the tape is called so"),
+        (["--move", "1"], "--move 1: expected the number of a fault and seconds"),
+        (["--set", "grace"], "--set grace has no value"),
+    ],
+)
+def test_what_cannot_be_asked_is_one_line_and_exit_code_2(
+    words: list[str], told: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["what-if", str(small_run), *words, "--out", str(tmp_path / "child")]) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "child").exists()
+
+
+def test_moved() -> None:
+    assert moved_of("3=2.5") == (3, 2.5)
+    with pytest.raises(ConfigError, match="as in --move 1=2"):
+        moved_of("x=2")
