@@ -138,13 +138,18 @@ def test_a_scenario_that_is_no_text(refused: Refused, tmp_path: Path) -> None:
         ("mtbi=-3s", "mtbi = -3"),
         ("mtbi=nan", "mtbi = nan"),
         ("mtbi=soon", "is not a number"),
-        ("mtbi=1e-9", "allowed: up to 100000"),
+        ("mtbi=1e-9", "allowed with real processes: from 0.2 s"),
         ("storm=3", "unknown key 'storm'"),
         ("down=-1", "down = -1"),
     ],
 )
 def test_storms_that_cannot_be(spec: str, part: str, refused: Refused, tmp_path: Path) -> None:
     assert part in refused("train", "--chaos", spec, "--out", tmp_path / "run")
+
+
+def test_a_storm_of_too_many_faults_in_virtual_time(refused: Refused, tmp_path: Path) -> None:
+    words = ("train", "--clock", "virtual", "--chaos", "mtbi=1e-9", "--out", tmp_path / "run")
+    assert "allowed: up to 100000" in refused(*words)
 
 
 def test_a_folder_that_holds_something_is_left_alone(small_run: Path, refused: Refused, tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from workbench.protocol.settings import SECOND
 
 CHAOS_FAULTS_MAX = 100_000
 REAL_FAULTS, REAL_S = 2_000, 86_400.0
+REAL_MTBF_MIN_S = 0.05
+"""A faster storm strikes nobody: no process is there for so short a time."""
 """A storm over a run whose length nobody knows: so many faults are drawn, for a day [s] at most."""
 _CHAOS_DEFAULTS: dict[str, float] = {"mtbi": 40.0, "down": 3.0, "stall": 3.0, "cut": 3.0, "factor": 3.0, "seed": -1.0}
 CHAOS_KINDS = tuple(kind for kind in FAULT_KINDS if kind not in (*SYNCER_KINDS, "late"))
@@ -87,6 +89,12 @@ def parse_chaos(spec: str, config: RunConfig, horizon_s: float | None) -> FaultP
     numbers, kinds = _parse_spec(spec)
     _check_storm(numbers, config.learners * (horizon_s or 0.0))
     if horizon_s is None:
+        least = config.learners * REAL_MTBF_MIN_S
+        if numbers["mtbi"] < least:
+            raise ConfigError(
+                f"chaos: mtbi = {numbers['mtbi']:g} s strikes {config.learners} learners every "
+                f"{numbers['mtbi'] / config.learners:g} s; allowed with real processes: from {least:g} s"
+            )
         horizon_s = min(REAL_S, REAL_FAULTS * numbers["mtbi"] / config.learners)
     seed = sub_seed(config.seed if numbers["seed"] < 0 else int(numbers["seed"]), "chaos")
     faults = []
