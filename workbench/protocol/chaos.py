@@ -13,9 +13,9 @@ from workbench.protocol.settings import SECOND
 
 CHAOS_FAULTS_MAX = 100_000
 REAL_FAULTS, REAL_S = 2_000, 86_400.0
+"""A storm over a run whose length nobody knows: so many faults are drawn, for a day [s] at most."""
 REAL_MTBF_MIN_S = 0.05
 """A faster storm strikes nobody: no process is there for so short a time."""
-"""A storm over a run whose length nobody knows: so many faults are drawn, for a day [s] at most."""
 _CHAOS_DEFAULTS: dict[str, float] = {"mtbi": 40.0, "down": 3.0, "stall": 3.0, "cut": 3.0, "factor": 3.0, "seed": -1.0}
 CHAOS_KINDS = tuple(kind for kind in FAULT_KINDS if kind not in (*SYNCER_KINDS, "late"))
 
