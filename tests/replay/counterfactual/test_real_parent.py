@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from workbench.tape import open_tape
 def parent(text_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three learners, one of them killed on the way."""
     folder = tmp_path_factory.mktemp("real") / "run"
-    data = {"data.source": "path", "data.path": str(text_path)}
+    data: dict[str, Any] = {"data.source": "path", "data.path": str(text_path)}
     config = tiny(rounds=90, quorum=2, eligibility="paced", eval_every=30, **data)
     plan = FaultPlan((Fault("kill", 0, learner=1, at_merge=30),))
     with wb.launch(config, out=folder, faults=plan) as run:
