@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from workbench.config import ConfigError
@@ -48,10 +46,27 @@ def test_it_asks_until_somebody_answers_and_says_at_once_that_it_waits(
     assert capsys.readouterr().err == f"L1 waits for the syncer at {ADDRESS}, 0 s (nothing answers there)\n"
 
 
-def test_nobody_within_the_limit_is_one_line_and_takes_the_whole_limit(script: Script) -> None:
-    found, began = Finding(ADDRESS, None, 0, 0.2), time.monotonic()
+class Clock:
+    """Time that passes only while somebody sleeps [s]."""
+
+    now = 100.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_nobody_within_the_limit_is_one_line_and_takes_the_whole_limit(
+    script: Script, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = Clock()
+    monkeypatch.setattr(finding, "time", clock)
+    found = Finding(ADDRESS, None, 0, 0.2)
     assert not found.agree({})
-    assert time.monotonic() - began >= 0.2 and len(script.questions) > 2
+    assert clock.now == pytest.approx(100.2)
+    assert len(script.questions) == 5, "after 0, 10, 30, 70 and 150 ms"
     assert found.line.startswith(f"found no syncer at {ADDRESS} within connect_limit_s = 0.2 (nothing answers there)")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -77,7 +78,8 @@ def test_everything_killed_at_once_leaves_a_tape_and_the_next_start_sweeps(tmp_p
     address = control.address_of(path)
     pids = [address.pid, *run.status()["processes"]]
     for pid in pids:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # who lost its parent a moment before is gone already
+            os.kill(pid, signal.SIGKILL)
     until(lambda: not any(lives(pid) for pid in pids), "all processes are gone")
     until(lambda: not run.running, "the supervisor is reaped")
     with pytest.raises(RunEnded, match="gone without a word"):
