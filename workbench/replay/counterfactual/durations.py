@@ -134,4 +134,4 @@ class KeyedTimes:
             return self.measured.delay_ns
         parts = key if isinstance(key, tuple) else (key,)
         u = draws.uniform(self.seed, _KINDS.index(kind), learner + 1, *(int(part) for part in parts))
-        return pool[int(u * len(pool))]
+        return max(pool[int(u * len(pool))], self.measured.least.get((kind, learner, key), 0))

@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from workbench.protocol.events import Handed, Received
+from workbench.protocol.faults import ENDING_KINDS
 from workbench.protocol.messages import Join, Metadata
 from workbench.protocol.records import SYNCER, Kind, Record, learner_of
 from workbench.replay.counterfactual.parent import Parent
@@ -39,6 +40,8 @@ class Measured:
         By the seq of the record of the sending.
     folded : set of int
         Those of which a fold is on the tape.
+    least : dict of (kind, learner, key) to int
+        What was cut short by a kill has taken at least so long.
     late_ns : int
         How late the syncer wakes, as a rule.
     begins : dict of process to int
@@ -55,11 +58,14 @@ class Measured:
         self._disturbed = spans_of(parent.records, DISTURBING)
         self.sendings: dict[int, tuple[int, int, int]] = {}
         self.folded: set[int] = set()
+        self.least: dict[tuple[str, int, Hashable], int] = {}
         self._first: set[tuple[int, int]] = set()
+        self._untraced: set[tuple[int, Hashable]] = set()
         self._pools: dict[tuple[str, int], list[int]] = {}
         self._records, self._event_of = parent.records, parent.event_of
         arrived = Arrived(parent)
         self._steps()
+        self._unended()
         self._metadata(arrived.metadata)
         self._pulls()
         self._updates(arrived.handed, late=parent.config.fold_at == "due")
@@ -76,13 +82,15 @@ class Measured:
         """A learner's own values to draw from; of all learners if it has none."""
         if (kind, learner) not in self._pools:
             table = self.tables[kind]
-            own = [v for (m, key), v in table.items() if m == learner and not self._is_first(kind, m, key)]
+            own = [v for (m, key), v in table.items() if m == learner and not self._is_unlike(kind, m, key)]
             own = own or [v for (m, _), v in table.items() if m == learner]
             self._pools[kind, learner] = own or list(table.values())
         return self._pools[kind, learner]
 
-    def _is_first(self, kind: str, learner: int, key: Any) -> bool:
-        return kind == "step" and (learner, key) in self._first
+    def _is_unlike(self, kind: str, learner: int, key: Any) -> bool:
+        """A first step, which is no measure of others, or an UPDATE of which nothing tells when it came."""
+        special = self._first if kind == "step" else self._untraced if kind == "update" else ()
+        return (learner, key) in special
 
     def _keep(self, kind: str, learner: int, key: Hashable, start: int, stop: int) -> None:
         """A time that was no fault's."""
@@ -112,6 +120,20 @@ class Measured:
                 if first:
                     self._first.add((learner, r.step))
                 before[learner] = r.time_ns, False
+
+    def _unended(self) -> None:
+        """What a process had not done when it was killed took at least so long: its step, answers to PULLs."""
+        at: dict[int, tuple[int, int]] = {}
+        asked: dict[int, dict[int, int]] = defaultdict(dict)
+        for r in sorted(self._records, key=lambda r: r.time_ns):
+            learner, peer = learner_of(r.process), learner_of(r.peer)
+            if r.kind in (Kind.STATE_ADOPTED, Kind.STEP_ENDED):
+                at[learner] = r.step + 1, r.time_ns
+            elif r.kind == Kind.PULL_SENT:
+                asked[peer][r.round] = r.time_ns
+            elif r.kind == Kind.FAULT_INJECTED and r.reason in ENDING_KINDS and peer in at:
+                self.least["step", peer, at[peer][0]] = r.time_ns - at[peer][1]
+                self.least.update({("down", peer, t): r.time_ns - sent for t, sent in asked.pop(peer, {}).items()})
 
     def _metadata(self, arrivals: dict[tuple[int, int], int]) -> None:
         sent: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
@@ -152,6 +174,8 @@ class Measured:
             nth, taken = counts[name], handed.get(name, [])
             self.sendings[s.seq] = (s.fragment, s.version, nth)
             self._keep("update", s.learner, self.sendings[s.seq], s.sent, s.came)
+            if not s.folded:
+                self._untraced.add((s.learner, self.sendings[s.seq]))
             if len(taken) >= nth and taken[nth - 1] >= s.sent:
                 self._keep("handed", s.learner, self.sendings[s.seq], s.sent, taken[nth - 1])
 
@@ -179,7 +203,7 @@ class Measured:
             if r.kind == Kind.PROCESS_STARTED:
                 number[learner] = int(r.value)
                 struck.pop(learner, None)
-            elif r.kind == Kind.FAULT_INJECTED and r.reason in ("kill", "exit"):
+            elif r.kind == Kind.FAULT_INJECTED and r.reason in ENDING_KINDS:
                 struck.setdefault(learner, r.time_ns)
             elif r.kind in (Kind.PROCESS_ENDED, Kind.LEARNER_LOST) and learner in struck:
                 kind = "ended" if r.kind == Kind.PROCESS_ENDED else "gone"
