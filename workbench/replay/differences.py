@@ -89,9 +89,12 @@ class Findings:
         return f"{CLOSE:g}".replace("e-0", "e-") if self.largest <= CLOSE else "diverged"
 
     def note(self, difference: Difference) -> None:
-        """Take note of a difference; of all the one that the journal has first is kept."""
+        """Take note of a difference; of all the one that the journal has first is kept.
+
+        Of one event what was computed otherwise says more than what the tape has otherwise in two places.
+        """
         self.count += 1
-        if self.first is None or difference.event < self.first.event:
+        if self.first is None or _order(difference) < _order(self.first):
             self.first = difference
 
     def digests(self, step: Step, process: int, place: str, what: str, recorded: int, computed: int) -> bool:
@@ -130,6 +133,10 @@ class Findings:
             why = f"{type(why).__name__}: {why}"
         self.contradiction(step, process, place, f"cannot be executed: {why}")
         return Impossible(str(why))
+
+
+def _order(difference: Difference) -> tuple[int, bool]:
+    return difference.event, difference.place == "tape"
 
 
 def relative(a: float, b: float) -> float:
