@@ -12,6 +12,7 @@ import xarray as xr
 from workbench.algorithms.schedule import offsets
 from workbench.config import DataConfig, InnerConfig, ModelConfig, RunConfig, to_toml
 from workbench.datasets import open_text
+from workbench.protocol.events import SnapshotAsked
 from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Record
 from workbench.replay.exact import Replay
@@ -44,6 +45,10 @@ FAULTS = (
 
 Changes = Sequence[tuple[float, dict[str, Any]]]
 """(time [s], live settings)."""
+
+
+Losses = Sequence[tuple[float, float, bool]]
+"""(time [s], time until the run is resumed [s], whether it goes back to its newest snapshot)."""
 
 
 class Live(NamedTuple):
@@ -82,10 +87,21 @@ def config_of(text: Path, **keys: Any) -> RunConfig:
     return RunConfig(**{**base, **keys})
 
 
-def live(config: RunConfig, faults: Sequence[Fault] = (), changes: Changes = ()) -> Live:
-    """Train to the end; the journal stays in memory, as it would be read from a file."""
+def live(
+    config: RunConfig,
+    faults: Sequence[Fault] = (),
+    changes: Changes = (),
+    snapshots: Path | None = None,
+    wanted: Sequence[float] = (),
+    losses: Losses = (),
+) -> Live:
+    """Train to the end; the journal stays in memory, as it would be read from a file.
+
+    Snapshots lie in a folder, and are ``wanted`` at times [s]; at a loss every process is killed, and after another
+    time [s] the run is resumed, back at its newest snapshot or as it was.
+    """
     program = TrainingProgram(config, open_text(config.data))
-    numbers, plan = Numbers(config, program), FaultPlan(tuple(faults))
+    numbers, plan = Numbers(config, program, snapshots), FaultPlan(tuple(faults))
     log: list[tuple[list[Input], list[Record]]] = []
 
     def journal(inputs: list[tuple[int, int, int, bytes]], records: list[Record]) -> None:
@@ -95,6 +111,13 @@ def live(config: RunConfig, faults: Sequence[Fault] = (), changes: Changes = ())
     world = World(config, due, numbers, plan, journal=journal, sizes=program.fragmentation.sizes)
     for at_s, values in changes:
         world.at(int(at_s * SECOND), world.ask, (dict(values), "test"))
+    for at_s in wanted:
+        world.at(int(at_s * SECOND), world.give, (world.syncer, SnapshotAsked("test")))
+    for at_s, down_s, back in losses:
+        world.run(until_ns=int(at_s * SECOND))
+        world.lose_everything()
+        world.now += int(down_s * SECOND)
+        world.resume_run(-1 if back else None)
     world.run(until_ns=600 * SECOND)
     assert world.finished == "rounds", (world.finished, world.failed, world.now)
     return Live(config, program, plan, log, numbers.digest())

@@ -43,8 +43,23 @@ def merged_twice(record: Record) -> bool:
     return record.version > 2
 
 
+def adopted(reason: str) -> Callable[[Record], bool]:
+    return lambda record: record.reason == reason
+
+
+def taken(record: Record) -> bool:
+    """The snapshot that the run goes back to."""
+    return record.value == 1.0
+
+
 MUTATIONS: dict[tuple[Kind, str], Mutation] = {
-    (Kind.STATE_ADOPTED, "reason"): Mutation(word("initial", "peer")),
+    (Kind.STATE_ADOPTED, "reason"): Mutation(word("initial", "peer"), ITSELF, adopted("initial")),
+    (Kind.STATE_ADOPTED, "digest"): Mutation(more, ITSELF, adopted("peer")),
+    (Kind.STATE_ADOPTED, "step"): Mutation(more, ITSELF, adopted("peer")),
+    (Kind.STATE_ADOPTED, "peer"): Mutation(more, ITSELF, adopted("peer")),
+    (Kind.STATE_ADOPTED, "version"): Mutation(more, ITSELF, adopted("peer")),
+    (Kind.STATE_ADOPTED, "value"): Mutation(more, ITSELF, adopted("snapshot")),
+    (Kind.SNAPSHOT_RECORDED, "value"): Mutation(more, LATER, taken),
     (Kind.STEP_ENDED, "global_step"): Mutation(more, LATER, lambda r: r.step == 4),
     (Kind.STEP_ENDED, "detail.batch"): Mutation(lambda value: value - 1),
     (Kind.STEP_ENDED, "detail.accumulation"): Mutation(lambda value: value - 1),
@@ -75,6 +90,8 @@ MUTATIONS: dict[tuple[Kind, str], Mutation] = {
     **{(kind, "kind"): Mutation(lambda _: Kind.PULL_REFUSED, LATER) for kind in LEARNER_PROGRAM},
     (Kind.FAULT_APPLIED, "kind"): Mutation(lambda _: Kind.PULL_REFUSED, LATER),
     (Kind.MERGED, "kind"): Mutation(lambda _: Kind.MERGE_COMMITTED, LATER),
+    (Kind.SETTING_APPLIED, "kind"): Mutation(lambda _: Kind.PULL_REFUSED, LATER, lambda r: r.step == 5),
+    (Kind.SNAPSHOT_RECORDED, "kind"): Mutation(lambda _: Kind.PULL_REFUSED, LATER, taken),
     **{(kind, "process"): Mutation(more, LATER) for kind in COLUMNS_READ},
 }
 """Columns that need more than `more` at the event itself."""
@@ -83,19 +100,21 @@ CASES = [(kind, column) for kind, columns in COLUMNS_READ.items() for column in 
 
 
 @pytest.fixture(scope="module")
-def run(text_path: Path) -> Live:
+def run(text_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Live:
     """Few steps, but every rule that a column could matter for."""
     config = config_of(
-        text_path, learners=2, rounds=16, period=3, fragments=2, fold="blend", quorum=2,
-        virtual=VirtualConfig(merge_s=0.05),
+        text_path, learners=2, rounds=24, period=3, fragments=2, fold="blend", quorum=2,
+        virtual=VirtualConfig(merge_s=0.05), recovery="peer",
     )  # fmt: skip
     changes: Changes = [(0.9, {"inner.rate": 5e-3}), (1.3, {"fold": "delay_corrected"})]
     faults = [
         Fault("nan", int(0.95 * SECOND), learner=0, count=1),
         Fault("scale", SECOND, learner=1, factor=0.5, persistent=True),
         Fault("random", int(1.1 * SECOND), learner=0),
+        Fault("kill", int(1.6 * SECOND), learner=1, for_ns=SECOND // 10),
     ]
-    return live(config, faults, changes)
+    folder = tmp_path_factory.mktemp("snapshots")
+    return live(config, faults, changes, folder, wanted=[2.6], losses=[(2.9, 0.1, True), (4.2, 0.1, False)])
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +210,9 @@ def test_nothing_else_of_a_record_is_read(run: Live) -> None:
 
 def _scrubbed(record: Record) -> Record:
     """A record in which everything that replay does not read is something else."""
-    belongs = record.kind in COLUMNS_READ and (record.process == SYNCER) == (record.kind == Kind.MERGED)
+    of_both = record.kind in (Kind.SNAPSHOT_RECORDED, Kind.RESTORED)
+    of_one = record.kind in COLUMNS_READ and (record.process == SYNCER) == (record.kind == Kind.MERGED)
+    belongs = of_both or of_one
     read = COLUMNS_READ[Kind(record.kind)] if belongs else ()
     columns = dict(msgspec.structs.asdict(record))
     for name, value in columns.items():

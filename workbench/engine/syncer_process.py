@@ -18,7 +18,7 @@ from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmet
 from workbench.config import ConfigError, RunConfig
 from workbench.config.idle import idle_notes
 from workbench.engine.agreement import claims_of_header, first_difference
-from workbench.engine.committed import mapped_slots
+from workbench.algorithms.committed import mapped_slots
 from workbench.engine.door import DoorLog
 from workbench.engine.frames import Ask, Facts
 from workbench.engine.key_folder import server_keys

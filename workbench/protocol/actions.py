@@ -118,11 +118,12 @@ class ForgetCapture(msgspec.Struct, tag="forget_capture", gc=False):
 class CopyState(msgspec.Struct, tag="copy_state", gc=False):
     """Learner: keep parameters and moments as they are now, and answer with `StateCopied`.
 
-    For a ``snapshot`` also what folds and codecs rest on: the bases, and the captured copies.
+    For a ``snapshot`` also what folds and codecs rest on: the bases, and these ``captured`` copies (fragment, step).
     """
 
     number: int
     snapshot: bool
+    captured: list[tuple[int, int]] = []
 
 
 class Leave(msgspec.Struct, tag="leave", gc=False):

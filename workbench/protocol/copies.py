@@ -97,7 +97,8 @@ def _take(core: LearnerCore, cut: Cut) -> None:
         detail={"base": list(state.base)},
     )
     state.copies[-cut.snapshot] = Copy(UNSET, seq, state.n, list(state.base), facts_of(state))
-    core.out.append(CopyState(-cut.snapshot, snapshot=True))
+    captured = sorted({(p, c.step) for p, held in state.captures.items() for c in held if c.sent})
+    core.out.append(CopyState(-cut.snapshot, True, captured))
     for channel in (CONTROL, BULK):
         core.send(
             Mark(

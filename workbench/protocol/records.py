@@ -175,7 +175,6 @@ LEARNER_PROGRAM = (
     Kind.STATE_COPIED,
     Kind.SNAPSHOT_RECORDED,
     Kind.RESTORED,
-    Kind.STATE_LEFT,
 )
 SYNCER_PROGRAM = (Kind.MERGED, Kind.SETTING_APPLIED, Kind.SNAPSHOT_RECORDED, Kind.RESTORED)
 """Kinds that exact replay reads (DESIGN section 3)."""

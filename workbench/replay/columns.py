@@ -15,13 +15,16 @@ ALWAYS_READ = ("kind", "process", "seq")
 """Columns that are read of every record: whose program it belongs to, and where in it."""
 
 COLUMNS_READ: dict[Kind, tuple[str, ...]] = {
-    Kind.STATE_ADOPTED: ("reason", "digest"),
+    Kind.STATE_ADOPTED: ("reason", "digest", "step", "peer", "version", "value"),
     Kind.STEP_ENDED: ("step", "global_step", "tokens", "value", "detail.batch", "detail.accumulation"),
     Kind.UPDATE_FOLDED: ("fragment", "version", "base_version", "step", "reason", "value", "detail.reference"),
     Kind.FRAGMENT_CAPTURED: ("fragment", "round", "base_version", "step", "steps", "tokens", "reason", "digest"),
     Kind.CONTRIBUTION_ACKNOWLEDGED: ("fragment", "round", "step", "version", "value"),
     Kind.SETTING_APPLIED: ("detail.values.rate_scale",),
     Kind.FAULT_APPLIED: ("reason", "fragment", "detail.round", "detail.factor", "detail.seed"),
+    Kind.STATE_COPIED: (),
+    Kind.SNAPSHOT_RECORDED: ("value",),
+    Kind.RESTORED: ("value", "digest"),
     Kind.MERGED: (
         "round",
         "fragment",

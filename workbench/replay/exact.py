@@ -19,7 +19,7 @@ from workbench.replay.learners import ReplayedLearner
 from workbench.replay.merge_table import merge_table_differences
 from workbench.replay.ordering import Stuck, check_order, linear_extension
 from workbench.replay.parallel import ParallelReplay
-from workbench.replay.program import Merged, Programs, read_programs
+from workbench.replay.program import Merged, Programs, Restored, SnapshotRecorded, Step, read_programs
 from workbench.replay.report import ReplayDiffers, ReplayReport, report_of
 from workbench.replay.session import Execution, Progress, Replayed
 from workbench.replay.syncer import ReplayedSyncer
@@ -57,7 +57,8 @@ def replay(
     upto : int or Cut, optional
         The end: a merge (row of /merges, from 0) with all that led to it, or a consistent cut (``tape.wb.cut(…)``).
     workers : int
-        Processes among which the learners are shared; with 1 everything is done in this one.  Same bits.
+        Processes among which the learners are shared; with 1, and where learners take states of each other or of
+        snapshots, everything is done in this one.  Same bits.
     kept_bytes : int
         Merged fragments that are kept for another look at earlier weights [bytes].
 
@@ -87,7 +88,7 @@ def replay(
 
     def make() -> Execution:
         made: Execution
-        if workers > 1:
+        if workers > 1 and not programs.carry_states:
             made = ParallelReplay(config, programs, workers)
         else:
             made = Replay(config, TrainingProgram(config, text), programs)
@@ -171,6 +172,8 @@ class Replay:
                     self.syncer.execute(step)
                     if progress is not None:
                         progress(self.syncer.merges, total)
+                elif process == SYNCER:
+                    self._of_the_syncer(step)
                 else:
                     self.learners[process].execute(step)
         except Impossible:
@@ -181,6 +184,12 @@ class Replay:
         if self.programs.broken is not None and upto is None:
             self.stopped = True
             self.findings.out_of_order(self.programs.broken)
+
+    def _of_the_syncer(self, step: Step) -> None:
+        if isinstance(step, SnapshotRecorded):
+            self.syncer.snapshot(step)
+        elif isinstance(step, Restored):
+            self.syncer.go_back(step)
 
     def report(self, environment: tuple[str, ...] = ()) -> ReplayReport:
         """What was found."""

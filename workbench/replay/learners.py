@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,16 @@ from workbench.replay.program import (
     ContributionAcknowledged,
     FaultApplied,
     FragmentCaptured,
+    Restored,
     SettingApplied,
+    SnapshotRecorded,
     StateAdopted,
+    StateCopied,
     Step,
     StepEnded,
     UpdateFolded,
 )
+from workbench.replay.states import Copied
 from workbench.replay.syncer import ReplayedSyncer
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
@@ -74,6 +78,7 @@ class ReplayedLearner:
         self.steps = 0
         self.captures = 0
         self._copies: dict[int, list[_Copy]] = defaultdict(list)
+        self._epoch = 0
 
     @property
     def executor(self) -> LearnerArithmetic:
@@ -89,7 +94,7 @@ class ReplayedLearner:
         Impossible
             When it cannot be done as the tape has it.
         """
-        if self._life is None and not isinstance(step, StateAdopted):
+        if self._life is None and not isinstance(step, StateAdopted | Restored):
             raise self._impossible(step, "no state was adopted before")
         try:
             _DO[type(step)](self, step)
@@ -100,8 +105,12 @@ class ReplayedLearner:
         return self.findings.impossible(step, self.process, PLACE, why)
 
     def _adopted(self, step: StateAdopted) -> None:
+        if step.source in ("peer", "snapshot"):
+            self._given(step)
+            return
         if step.source != "initial":
-            raise self._impossible(step, f"a state from {step.source!r}; expected 'initial'")
+            raise self._impossible(step, f"a state from {step.source!r}; expected 'initial', 'peer' or 'snapshot'")
+        self._began(step, step.n)
         self._life = LearnerArithmetic(self.config, self.learner, self.program, self.program.fragmentation)
         self._life.load(self.initial)
         self.rate_scale = 1.0
@@ -109,6 +118,52 @@ class ReplayedLearner:
         self.findings.digests(
             step, self.process, PLACE, "digest of the adopted state", step.digest, self.executor.digest()
         )
+
+    def _began(self, step: Step, n: int) -> None:
+        """A process begins: its own steps go on, or, in another epoch, from where that says."""
+        epoch = self.syncer.epoch_of(step.event)
+        if epoch == self._epoch:
+            self.findings.values(step, self.process, "tape", "own step before the first", n, self.n)
+        self._epoch, self.n = epoch, n
+
+    def _given(self, step: StateAdopted) -> None:
+        """Moments of a peer or a snapshot, and of a peer the fragments that the syncer had not sent."""
+        if self._life is None:
+            raise self._impossible(step, "no state was adopted before")
+        self.findings.values(step, self.process, "tape", "own step of the adoption", step.n, self.n)
+        states = self.syncer.states
+        peer = step.source == "peer"
+        found = states.from_peer(step.peer, step.copied) if peer else states.from_snapshot(self.process, step.number)
+        if found is None:
+            raise self._impossible(step, f"nothing was copied for this state from a {step.source}")
+        self.findings.digests(step, self.process, PLACE, "digest of the adopted state", step.digest, found.digest)
+        fragments = [p for p, base in enumerate(self.executor.base_versions) if base < 0] if peer else []
+        self.executor.adopt_peer(found.arrays, fragments)
+
+    def _copied(self, step: StateCopied | SnapshotRecorded) -> None:
+        """Keep what the learner is here, if somebody takes it."""
+        number = step.number if isinstance(step, SnapshotRecorded) else None
+        if not self.syncer.states.wants(self.process, step.seq, number):
+            return
+        waiting = {p: [c for c in copies if c.event < step.event] for p, copies in self._copies.items()}
+        captured = sorted({(p, c.n) for p, copies in waiting.items() for c in copies})
+        held = self.executor.hold(captured if number is not None else None)
+        data = held.arrays(self.program.fragmentation).to_bytes()
+        copies = {p: [replace(c) for c in copies] for p, copies in waiting.items()}
+        made = Copied(data, self.n, list(self.executor.base_versions), dict(copies))
+        self.syncer.states.put(self.process, step.seq, number, made)
+
+    def _restored(self, step: Restored) -> None:
+        """Be again what a snapshot has of this learner."""
+        found = self.syncer.states.from_snapshot(self.process, step.number)
+        if found is None:
+            raise self._impossible(step, f"nothing was recorded for snapshot {step.number:g}")
+        self._began(step, found.n)
+        self._life = LearnerArithmetic(self.config, self.learner, self.program, self.program.fragmentation)
+        self._life.restore(found.arrays, found.n, found.base_versions)
+        self.rate_scale = 1.0
+        self._copies = defaultdict(list, {p: [replace(c) for c in held] for p, held in found.waiting.items()})
+        self.findings.digests(step, self.process, PLACE, "digest of the restored state", step.digest, found.digest)
 
     def _step_ended(self, step: StepEnded) -> None:
         self.findings.values(step, self.process, "tape", "own step n", step.n, self.n + 1)
@@ -125,7 +180,7 @@ class ReplayedLearner:
         self.findings.values(step, self.process, "tape", "own step n of the fold", step.n, self.n)
         base = self.executor.base_versions[p]
         self.findings.values(step, self.process, "tape", "version folded before", step.base_version, base)
-        theta = self.syncer.take_theta(p, step.version)
+        theta = self.syncer.take_theta(step)
         reference = step.reference if step.reference >= 0 else None
         self.executor.fold(p, theta, step.version, step.rule, step.alpha, reference)
         for copy in self._copies[p]:
@@ -161,7 +216,7 @@ class ReplayedLearner:
             self.findings.contradiction(step, self.process, "tape", what)
             return
         found.decided = True
-        taken = self.syncer.took(self.learner, step.fragment, step.n, step.version, found.base_version)
+        taken = self.syncer.took(self.learner, step, found.base_version)
         self.findings.values(step, self.process, "tape", "whether it was taken", step.taken, float(taken))
 
     def _fault(self, step: FaultApplied) -> None:
@@ -180,4 +235,7 @@ _DO: dict[type, Any] = {
     ContributionAcknowledged: ReplayedLearner._acknowledged,
     SettingApplied: ReplayedLearner._setting,
     FaultApplied: ReplayedLearner._fault,
+    StateCopied: ReplayedLearner._copied,
+    SnapshotRecorded: ReplayedLearner._copied,
+    Restored: ReplayedLearner._restored,
 }

@@ -146,13 +146,14 @@ class Rerun:
             at = self.starts[self.lives]
             record = self.records[at]
             uncommitted: list[tuple[int, int, int]] = []
-            if record.reason == "restart":
-                found = restart.restore(self.fixed, settings_book_of(self.config), self.records[:at])
+            cut, aborted = record.detail.get("cut"), []
+            if record.reason != "new":
+                found = restart.restore(self.fixed, settings_book_of(self.config), self.records[:at], cut)
                 self.machine = syncer.SyncerMachine(found.state)
-                uncommitted = found.uncommitted
+                uncommitted, aborted = found.uncommitted, found.aborted
             self.lives += 1
             self.cut_off = ""
-            self._compare(self.machine.start(record.time_ns, record.reason, uncommitted))
+            self._compare(self.machine.start(record.time_ns, record.reason, uncommitted, cut, aborted))
 
     def _compare(self, actions: Iterable[Action]) -> None:
         for action in actions:

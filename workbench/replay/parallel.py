@@ -159,7 +159,8 @@ class ParallelReplay:
             worker.active, worker.waits = True, None
             worker.outbox.put(Run({process: limit for process, limit in limits.items() if process != SYNCER}))
         try:
-            self._run(self.programs.merges[: limits.get(SYNCER, 0)], progress)
+            own = self.programs.steps.get(SYNCER, [])[: limits.get(SYNCER, 0)]
+            self._run([step for step in own if isinstance(step, Merged)], progress)
         except Impossible:
             self.stopped = True
             self._call_off()

@@ -14,10 +14,42 @@ from workbench.tape import TapeError
 
 
 class StateAdopted(NamedTuple):
-    """A process begins with a state: ``source`` says from where, ``digest`` is that of its parameters."""
+    """A process takes a state: ``source`` says from where.
+
+    ``digest`` is that of its parameters (``initial``), or of the whole state that it was given: that of process
+    ``peer`` as of its record ``copied``, or what it recorded itself for snapshot ``number``.  ``n`` is its last own
+    step.
+    """
 
     event: int
     source: str
+    digest: int
+    n: int
+    peer: int
+    copied: int
+    number: float
+
+
+class StateCopied(NamedTuple):
+    """The state is copied for a peer; ``seq`` is the number of this record."""
+
+    event: int
+    seq: int
+
+
+class SnapshotRecorded(NamedTuple):
+    """The state is copied for snapshot ``number``; ``seq`` is the number of this record."""
+
+    event: int
+    number: float
+    seq: int
+
+
+class Restored(NamedTuple):
+    """The process is again what it recorded for snapshot ``number``."""
+
+    event: int
+    number: float
     digest: int
 
 
@@ -134,6 +166,9 @@ Step = (
     | ContributionAcknowledged
     | SettingApplied
     | FaultApplied
+    | StateCopied
+    | SnapshotRecorded
+    | Restored
     | Merged
 )
 
@@ -145,6 +180,9 @@ KINDS: dict[type, Kind] = {
     ContributionAcknowledged: Kind.CONTRIBUTION_ACKNOWLEDGED,
     SettingApplied: Kind.SETTING_APPLIED,
     FaultApplied: Kind.FAULT_APPLIED,
+    StateCopied: Kind.STATE_COPIED,
+    SnapshotRecorded: Kind.SNAPSHOT_RECORDED,
+    Restored: Kind.RESTORED,
     Merged: Kind.MERGED,
 }
 """Step to the kind of record that it is made of."""
@@ -179,6 +217,17 @@ class Programs(NamedTuple):
         """Steps of the syncer."""
         return [step for step in self.steps.get(SYNCER, ()) if isinstance(step, Merged)]
 
+    @property
+    def cuts(self) -> list[int]:
+        """Events at which the run went back to a snapshot: each begins an epoch."""
+        return [step.event for step in self.steps.get(SYNCER, ()) if isinstance(step, Restored)]
+
+    @property
+    def carry_states(self) -> bool:
+        """Whether a process takes a state that another, or an earlier one, has made."""
+        own = (step for steps in self.steps.values() for step in steps)
+        return any(isinstance(s, Restored) or (isinstance(s, StateAdopted) and s.source != "initial") for s in own)
+
 
 def read_programs(records: Iterable[Record]) -> Programs:
     """Read the programs off the records of a tape, in journal order.
@@ -197,11 +246,16 @@ def read_programs(records: Iterable[Record]) -> Programs:
             return Programs(_arranged(steps), broken)
         if record.kind == Kind.MERGED and record.process == SYNCER:
             steps[SYNCER].append(_merged(record, event))
-        elif record.process >= FIRST_LEARNER and record.kind in LEARNER_PROGRAM:
-            steps[record.process].append(_MAKERS[Kind(record.kind)](event, *values_read(record, event)))
+        elif (record.process >= FIRST_LEARNER and record.kind in LEARNER_PROGRAM) or (
+            record.process == SYNCER and record.kind in _SYNCER_STATES
+        ):
+            own = (record.seq,) if record.kind in _COPIES else ()
+            steps[record.process].append(_MAKERS[Kind(record.kind)](event, *values_read(record, event), *own))
     return Programs(_arranged(steps), None)
 
 
+_SYNCER_STATES = (Kind.SNAPSHOT_RECORDED, Kind.RESTORED)
+_COPIES = (Kind.SNAPSHOT_RECORDED, Kind.STATE_COPIED)
 _MAKERS: dict[Kind, Callable[..., Step]] = {kind: step for step, kind in KINDS.items() if kind != Kind.MERGED}
 
 
@@ -262,10 +316,12 @@ class _Copies:
         self._folds: dict[tuple[int, int], int] = {}
         self._now: dict[int, tuple[int, int]] = {}
         self._n = -1
+        self._restored = -1
 
     def note(self, step: Step, place: int) -> None:
-        if isinstance(step, StateAdopted):
+        if (isinstance(step, StateAdopted) and step.source == "initial") or isinstance(step, Restored):
             self._steps, self._folds, self._now, self._n = {}, {}, {}, -1
+            self._restored = place if isinstance(step, Restored) else -1
         elif isinstance(step, StepEnded):
             self._n, self._steps[step.n] = step.n, place
         elif isinstance(step, UpdateFolded):
@@ -278,7 +334,7 @@ class _Copies:
         """Group to which an older copy belongs; -1 for the present copy, and for one that never was."""
         version, _ = self._now.get(capture.fragment, (-1, -1))
         present = capture.n == self._n and capture.base_version == version
-        if present or capture.n not in self._steps:
+        if present or (capture.n not in self._steps and self._restored < 0):
             return -1
         fold = self._folds.get((capture.fragment, capture.base_version), -1)
-        return max(self._steps[capture.n], fold)
+        return max(self._steps.get(capture.n, self._restored), fold)

@@ -83,7 +83,7 @@ class Replayed:
         self._make, self._limits_of, self._environment = make, limits_of, environment
         self._order, self._progress = order, progress
         self._execution = make()
-        self._kept = KeptVersions(self._execution.initial, self._execution.programs.merges, kept_bytes)
+        self._kept = KeptVersions(self._execution.initial, self._execution.programs, kept_bytes)
         self._report: ReplayReport | None = None
 
     @property
@@ -182,6 +182,6 @@ class Replayed:
     def _done(self, done: int, total: int) -> None:
         merged: Merged = self._execution.programs.merges[done - 1]
         flat = self._execution.syncer.arithmetic.theta(merged.fragment)
-        self._kept.keep(merged.fragment, merged.version, flat)
+        self._kept.keep(merged, flat)
         if self._progress is not None and self._report is None:
             self._progress(done, total)

@@ -18,7 +18,8 @@ from workbench.protocol.records import label_of
 from workbench.replay.differences import Findings, Impossible
 from workbench.replay.learners import ReplayedLearner
 from workbench.replay.letters import Done, Failed, MergeMade, Run, Sent, Task, Waits
-from workbench.replay.program import ContributionAcknowledged, FragmentCaptured, Step, UpdateFolded
+from workbench.replay.program import ContributionAcknowledged, FragmentCaptured, Programs, Step, UpdateFolded
+from workbench.replay.states import States
 from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
 
@@ -34,6 +35,11 @@ class _Mail:
         self._folds = Counter((fold.fragment, fold.version) for fold in folds)
         self._thetas = {(p, 0): flat for p, flat in enumerate(initial)}
         self._merged: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        self.states = States(Programs(task.programs, None))
+
+    def epoch_of(self, event: int) -> int:
+        """A tape on which a run went back is replayed by one process."""
+        return 0
 
     def heard(self, made: MergeMade) -> None:
         """Take note of a merge."""
@@ -50,15 +56,16 @@ class _Mail:
             return 0 <= step.fragment < len(self.versions) and 0 <= step.version <= self.versions[step.fragment]
         return True
 
-    def take_theta(self, p: int, version: int) -> np.ndarray:
+    def take_theta(self, fold: UpdateFolded) -> np.ndarray:
         """See `workbench.replay.syncer.ReplayedSyncer.take_theta`."""
+        p, version = fold.fragment, fold.version
         self._folds[p, version] -= 1
         return self._thetas[p, version] if self._folds[p, version] else self._thetas.pop((p, version))
 
-    def took(self, learner: int, p: int, n: int, version: int, base_version: int) -> bool:
+    def took(self, learner: int, step: ContributionAcknowledged, base_version: int) -> bool:
         """See `workbench.replay.syncer.ReplayedSyncer.took`."""
-        known = [entry for entry in self._merged[learner, p] if entry[0] <= version]
-        return bool(known) and known[-1][1] == n and known[-1][0] > base_version
+        known = [entry for entry in self._merged[learner, step.fragment] if entry[0] <= step.version]
+        return bool(known) and known[-1][1] == step.n and known[-1][0] > base_version
 
     def captured(self, learner: int, step: FragmentCaptured, payload: Any, same: bool) -> None:
         """See `workbench.replay.syncer.ReplayedSyncer.captured`."""

@@ -174,7 +174,7 @@ class Numbers:
 
     def copy_state(self, learner: int, order: CopyState) -> CaptureNumbers:
         """See `Arithmetic.copy_state`."""
-        held = self.learners[learner].hold(full=order.snapshot)
+        held = self.learners[learner].hold(order.captured if order.snapshot else None)
         data = held.arrays(self.fragmentation).to_bytes()
         return CaptureNumbers(state_digest(data), data.nbytes, self._keep(data))
 

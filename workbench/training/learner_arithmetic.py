@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jax
@@ -104,11 +104,24 @@ class LearnerArithmetic:
             )
         self._state = jax.tree.unflatten(structure, [jnp.array(leaf, copy=True) for leaf in leaves])
 
-    def hold(self, *, full: bool) -> Held:
-        """Keep what the learner is now: references, no copy; ``full`` with all that a snapshot restores."""
-        bases = {p: base for p, base in enumerate(self._bases) if base is not None} if full else {}
-        captured = {(p, n): values for p, copies in enumerate(self._captured) for n, values in copies.items()}
-        return Held(dict(self._parameters), jax.tree.leaves(self._state), bases, captured if full else {})
+    def hold(self, captured: Iterable[tuple[int, int]] | None = None) -> Held:
+        """Keep what the learner is now: references, no copy.
+
+        Parameters
+        ----------
+        captured : iterable of (fragment, own step), optional
+            For a snapshot, the captured copies that belong to it; the bases are kept too then.
+
+        Raises
+        ------
+        LookupError
+            One of these copies is not kept.
+        """
+        moments = jax.tree.leaves(self._state)
+        if captured is None:
+            return Held(dict(self._parameters), moments, {}, {})
+        bases = {p: base for p, base in enumerate(self._bases) if base is not None}
+        return Held(dict(self._parameters), moments, bases, {(p, n): self._captured[p][n] for p, n in captured})
 
     def adopt_peer(self, state: StateArrays, fragments: list[int]) -> None:
         """Take a peer's moments, and its parameters of these fragments, which rest on no base then.

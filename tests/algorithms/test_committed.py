@@ -11,15 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.fragment_slots import VERSION, allocate_slots
 from workbench.config import ConfigError
-from workbench.engine.committed import mapped_slots
 
 SIZES = [10, 17, 1]
 WRITE_AND_DIE = """
 import os, sys
 from pathlib import Path
-from workbench.engine.committed import mapped_slots
+from workbench.algorithms.committed import mapped_slots
 slots = mapped_slots(Path(sys.argv[1]), [10, 17, 1], 2, 1)[1]
 slots.theta[1] = 3
 slots.outer[1, 0] = 4
