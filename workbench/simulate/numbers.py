@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.algorithms import orders
+from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import slots_needed
 from workbench.algorithms.poisons import Poison
-from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
+from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import RunConfig
 from workbench.protocol.actions import Adopt, CopyState, Fold, Merge, StartStep, WriteSnapshot
 from workbench.simulate.arithmetic import CaptureNumbers, MergeNumbers, StepNumbers
@@ -58,16 +59,20 @@ class Numbers:
         Compiled functions and text, shared.
     snapshots : Path, optional
         Where snapshots lie; without it none is written.
+    slots : Path, optional
+        File of the committed fragments; in memory by default.
     """
 
-    def __init__(self, config: RunConfig, program: TrainingProgram, snapshots: Path | None = None) -> None:
+    def __init__(
+        self, config: RunConfig, program: TrainingProgram, snapshots: Path | None = None, slots: Path | None = None
+    ) -> None:
         self.config = config
         self.program = program
         self.fragmentation = program.fragmentation
         self.initial = initial_weights(config)
-        self.syncer = SyncerArithmetic(
-            self.fragmentation, self.initial, slot_count=slots_needed(config.anchor, config.anchors_kept)
-        )
+        count, sizes = slots_needed(config.anchor, config.anchors_kept), self.fragmentation.sizes
+        mapped = mapped_slots(slots, sizes, count, OUTER_VECTORS) if slots is not None else None
+        self.syncer = SyncerArithmetic(self.fragmentation, self.initial, mapped, slot_count=count)
         self.learners: dict[int, LearnerArithmetic] = {}
         self.payloads: dict[int, Outgoing | orders.Arrived | np.ndarray] = {}
         self.snapshots = snapshots
@@ -164,6 +169,10 @@ class Numbers:
         """See `Arithmetic.commit`."""
         self.syncer.commit(fragment, version)
         self.current[fragment] = self.syncer.theta(fragment).copy()
+
+    def holds(self, versions: list[int], digests: list[int]) -> bool:
+        """Whether the slots hold these versions with these digests (0: not known), which become the current ones."""
+        return all(self.syncer.restore(p, version, digests[p] or None) for p, version in enumerate(versions))
 
     def recover(self, versions: list[int]) -> None:
         """See `Arithmetic.recover`."""

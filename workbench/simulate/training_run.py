@@ -18,6 +18,7 @@ from workbench.protocol.records import Record
 from workbench.simulate.interrupt import first_interrupt
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
+from workbench.tape.going_on import SLOTS_FILE
 from workbench.tape.journal import Input, JournalWriter
 from workbench.tape.recorder import Recorder
 from workbench.tape.run_folder import RunFolder, create_run_folder
@@ -78,10 +79,11 @@ class RunLost(RuntimeError):
     """The run cannot go on: a state that must not be, or events have run out."""
 
 
-class _Writer:
+class Writer:
     """The syncer's journal, and the recorder that follows it about once a second."""
 
     def __init__(self, folder: RunFolder, header: dict[str, Any]) -> None:
+        self.folder = folder
         self.journal = JournalWriter(folder.journal, header)
         self.recorder = Recorder(folder)
         self.began = self.drained = time.monotonic()
@@ -139,12 +141,13 @@ def train_virtual(
     use_threads(config.machine.threads)
     text = open_text(config.data)
     program = TrainingProgram(config, text)
-    numbers = Numbers(config, program)
     header = run_header(config, text, program, "virtual", {"chaos": faults.chaos, "scenario": faults.scenario})
     folder = create_run_folder(out, to_toml(config))
-    writer = _Writer(folder, header)
-    try:
-        world = World(
+    numbers = Numbers(config, program, folder.snapshots, folder.path / SLOTS_FILE)
+    writer = Writer(folder, header)
+
+    def make() -> World:
+        return World(
             config,
             offsets(config.fragments, config.period),
             numbers,
@@ -153,6 +156,20 @@ def train_virtual(
             sizes=program.fragmentation.sizes,
             identity={"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": header["fingerprint"]},
         )
+
+    return finish(make, numbers, writer, progress, began)
+
+
+def finish(
+    make: Callable[[], World],
+    numbers: Numbers,
+    writer: Writer,
+    progress: Callable[[Progress], None] | None,
+    began: float,
+) -> TrainedRun:
+    """Make a world, let it run to its end, close the tape; see `train_virtual` for what is raised."""
+    try:
+        world = make()
         with first_interrupt() as interrupted:
             _go(world, writer, progress, interrupted)
     except KeyboardInterrupt:
@@ -165,7 +182,7 @@ def train_virtual(
     if world.finished == INTERRUPTED:
         raise KeyboardInterrupt
     return TrainedRun(
-        folder.path,
+        writer.folder.path,
         world.syncer.machine.state.merges,
         time.monotonic() - began,
         world.now / 1e9,
@@ -175,7 +192,7 @@ def train_virtual(
 
 def _go(
     world: World,
-    writer: _Writer,
+    writer: Writer,
     progress: Callable[[Progress], None] | None,
     interrupted: Callable[[], bool],
 ) -> None:

@@ -5,7 +5,7 @@ It owns no protocol logic: it tells machines what happened and does what they re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
@@ -74,6 +74,8 @@ class World:
         Host, pid and fingerprint that every process start is recorded with.
     durations : Durations, optional
         How long everything takes; by default what ``config.virtual`` says.
+    history : sequence of Record
+        The journal of a run that is resumed: nothing starts before `resume_run`.
     """
 
     def __init__(
@@ -87,6 +89,7 @@ class World:
         sizes: Sequence[int] = (),
         identity: dict[str, Any] | None = None,
         durations: Durations | None = None,
+        history: Sequence[Record] = (),
     ) -> None:
         self.config = config
         self.fixed: FixedSettings = fixed_settings_of(config, offsets)
@@ -97,11 +100,11 @@ class World:
         self.network = Network(
             self.times, config.virtual.loss, config.virtual.bandwidth, sub_seed(config.seed, "virtual", "network")
         )
-        self.now = 0
+        self.now = max((record.time_ns for record in history), default=0)
         self.order = 0
         self.events = 0
         self.heap: list[tuple[int, int, Callable[..., None], tuple[Any, ...]]] = []
-        self.records: list[Record] = []
+        self.records: list[Record] = list(history)
         self.inputs: list[tuple[int, int, int, bytes]] = []
         self.finished = ""
         self.failed = ""
@@ -117,8 +120,13 @@ class World:
         self.learners: dict[int, LearnerProcess] = {}
         self.striker = Striker(self, plan)
         self._encode = msgspec.msgpack.Encoder().encode
+        if not history:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Every process of a new run starts."""
         self.at(self.times.begin_ns(SYNCER), self._start_syncer, ("new", ()))
-        for learner in range(config.learners):
+        for learner in range(self.config.learners):
             late = self.striker.late.get(learner)
             if late is None:
                 self.at(self.times.begin_ns(process_of(learner)), self.start_learner, (learner, 1))
@@ -236,6 +244,7 @@ class World:
         else:
             self.arithmetic.go_back(cut["snapshot"])
         self.finished = self.failed = ""
+        self.merged_tokens = merged_tokens(self.records, len(self.sizes), cut)
         for foreign in (self.supervisor, self.evaluator):
             foreign.begin_again(found.state.known_seq.get(foreign.process, 0), found.state.epoch, found.state.clock)
         self.evaluated_at = -1
@@ -420,6 +429,24 @@ class World:
             detail={"versions": list(state.versions), "seconds": 0.0},
         )
         self.report(self.evaluator)
+
+
+def merged_tokens(records: Iterable[Record], fragments: int, cut: dict[str, Any] | None = None) -> list[int]:
+    """Tokens merged into each fragment, without what a resume rolled back, the one to ``cut`` included."""
+    merged: list[list[tuple[int, int]]] = [[] for _ in range(fragments)]
+
+    def go_back(versions: Sequence[int]) -> None:
+        for p, version in enumerate(versions):
+            merged[p] = [(v, tokens) for v, tokens in merged[p] if v <= version]
+
+    for record in records:
+        if record.kind == Kind.MERGED:
+            merged[record.fragment].append((record.version, record.tokens))
+        elif record.kind == Kind.SYNCER_STARTED and record.detail.get("cut"):
+            go_back(record.detail["cut"]["versions"])
+    if cut is not None:
+        go_back(cut["versions"])
+    return [sum(tokens for _, tokens in found) for found in merged]
 
 
 def _graces(state: SyncerState, wake: int) -> list[int]:

@@ -1,0 +1,70 @@
+"""A run in virtual time that goes on after it ended, or was lost: same journal, same tape."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench.algorithms.schedule import offsets
+from workbench.config import ConfigError
+from workbench.datasets import open_text
+from workbench.simulate.numbers import Numbers
+from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
+from workbench.simulate.world import World
+from workbench.tape.going_on import SLOTS_FILE, cut_for, resumable
+from workbench.training.environment import fingerprint
+from workbench.training.program import TrainingProgram
+from workbench.training.threads import use_threads
+
+
+def resume_virtual(
+    run: str | Path, snapshot: int | None = None, progress: Callable[[Progress], None] | None = None
+) -> TrainedRun:
+    """Go on with a run in virtual time.
+
+    Parameters
+    ----------
+    run : path
+        Its folder.
+    snapshot : int, optional
+        Go back to this one; by default nothing that was merged is lost, unless the file of the committed fragments is
+        damaged: then the newest snapshot counts.
+    progress : callable, optional
+        Called now and then.
+
+    Raises
+    ------
+    ConfigError
+        The run cannot go on; the line says why.
+    RunLost, KeyboardInterrupt
+        As in `workbench.simulate.training_run.train_virtual`.
+    """
+    began = time.monotonic()
+    found = resumable(run)
+    if found.header.get("clock") != "virtual":
+        raise ConfigError(f"{found.folder.path} is a run of real processes; its clock is not virtual")
+    config = found.config
+    use_threads(config.machine.threads)
+    program = TrainingProgram(config, open_text(config.data))
+    numbers = Numbers(config, program, found.folder.snapshots, found.folder.path / SLOTS_FILE)
+    cut = cut_for(found, snapshot, numbers.holds(found.versions, found.digests))
+    writer = Writer(found.folder, found.header)
+    identity = {"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": fingerprint()}
+
+    def make() -> World:
+        world = World(
+            config,
+            offsets(config.fragments, config.period),
+            numbers,
+            journal=writer.append,
+            sizes=program.fragmentation.sizes,
+            identity=identity,
+            history=found.records,
+        )
+        world.resume_run(None if cut is None else cut["snapshot"])
+        return world
+
+    return finish(make, numbers, writer, progress, began)

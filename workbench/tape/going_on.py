@@ -1,0 +1,119 @@
+"""What a resume goes on from: a run's journal, its committed fragments if they are whole, else a snapshot.
+
+PROTOCOL section 13: with intact slots nothing that was merged is lost; else, or when a snapshot is asked for,
+everything goes back to it and the next epoch begins.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.algorithms.schedule import offsets
+from workbench.config import ConfigError, RunConfig, from_toml
+from workbench.protocol import restart
+from workbench.protocol.records import Kind, Record
+from workbench.protocol.settings import fixed_settings_of, settings_book_of
+from workbench.tape.journal import read_journal
+from workbench.tape.run_folder import RunFolder, being_written, open_run_folder
+from workbench.training.snapshot_files import snapshots
+
+SLOTS_FILE = "slots"
+"""File of the committed fragments in a run folder."""
+
+
+class Resumable(NamedTuple):
+    """A run that has ended, or was lost, before its last merge.
+
+    Attributes
+    ----------
+    folder : RunFolder
+    config : RunConfig
+    header : dict
+        Of the journal.
+    records : list of Record
+    merges : int
+        Done.
+    versions, digests : list of int
+        Version of each fragment, and xxh3-64 of it (0 for the first weights).
+    """
+
+    folder: RunFolder
+    config: RunConfig
+    header: dict[str, Any]
+    records: list[Record]
+    merges: int
+    versions: list[int]
+    digests: list[int]
+
+
+def resumable(run: str | Path) -> Resumable:
+    """Look at a run that somebody wants to go on.
+
+    Raises
+    ------
+    TapeError
+        There is no such run, or its journal cannot be read.
+    ConfigError
+        It goes on already, or never began.
+    """
+    folder = open_run_folder(run)
+    if being_written(folder.path):
+        raise ConfigError(f"{folder.path} goes on: its journal is being written; stop it first (workbench stop RUN)")
+    if not folder.journal.exists():
+        raise ConfigError(f"{folder.path} holds no journal, only a tape; expected the folder of a training run")
+    contents = read_journal(folder.journal)
+    if not contents.header.get("config"):
+        raise ConfigError(f"{folder.path} holds no configuration; expected the folder of a training run")
+    if not contents.records:
+        raise ConfigError(f"{folder.path} ended before it began; train it anew (workbench train)")
+    config = from_toml(contents.header["config"])
+    fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
+    state = restart.restore(fixed, settings_book_of(config), contents.records).state
+    digests = _digests(contents.records, state.versions)
+    return Resumable(folder, config, contents.header, contents.records, state.merges, state.versions, digests)
+
+
+def _digests(records: list[Record], versions: list[int]) -> list[int]:
+    merged = {(r.fragment, r.version): r.digest for r in records if r.kind == Kind.MERGED}
+    return [merged.get((p, version), 0) for p, version in enumerate(versions)]
+
+
+def snapshot_numbers(found: Resumable) -> list[int]:
+    """Snapshots that a resume can go back to, ascending: complete, on disk, of what counts now."""
+    there = snapshots(found.folder.snapshots)
+    return [number for number in there if restart.cut_of(found.records, number) is not None]
+
+
+def cut_for(found: Resumable, snapshot: int | None, intact: bool) -> dict[str, Any] | None:
+    """Where a resume goes back to, None if it goes on from the committed fragments.
+
+    Parameters
+    ----------
+    found : Resumable
+    snapshot : int, optional
+        The one that is asked for.
+    intact : bool
+        Whether the committed fragments are those that the journal names.
+
+    Raises
+    ------
+    ConfigError
+        There is no such snapshot, nothing to go on from, or nothing left to do.
+    """
+    numbers = snapshot_numbers(found)
+    if snapshot is None and intact:
+        if found.merges >= found.config.rounds:
+            raise ConfigError(
+                f"{found.folder.path} has done all of its {found.config.rounds} merges: nothing is left to go on with"
+            )
+        return None
+    if snapshot is not None and snapshot not in numbers:
+        listed = ", ".join(map(str, numbers)) or "none"
+        raise ConfigError(f"there is no snapshot {snapshot} in {found.folder.path}; there are: {listed}")
+    if not numbers:
+        raise ConfigError(
+            f"{found.folder.path} cannot go on: its committed fragments are not those of the journal, and there is no "
+            "snapshot; train it anew"
+        )
+    return restart.cut_of(found.records, numbers[-1] if snapshot is None else snapshot)
