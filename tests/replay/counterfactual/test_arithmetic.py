@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.replay.counterfactual.conftest import Told
-from tests.replay.runs import live
+from tests.replay.counterfactual.conftest import Told, told
+from tests.replay.runs import SECOND, live
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record
+from workbench.replay.machines import rerun_machines
 from workbench.tape import open_tape, read_journal
 
 CHANGES: list[dict[str, Any]] = [
@@ -83,3 +85,41 @@ def test_a_decision_that_depends_on_values_is_taken_again(faulty: Told, tmp_path
     assert found.branch_event == dropped[0]
     assert wb.replay(found.path).report.bit_exact
     assert open_tape(found.path).wb.records()[: dropped[0]] == faulty.run.records[: dropped[0]]
+
+
+NUMERIC = (
+    Fault("scale", int(1.2 * SECOND), learner=0, count=2, factor=-5.0),
+    Fault("flip", int(1.6 * SECOND), learner=2, persistent=True),
+    Fault("nan", int(2.0 * SECOND), learner=1),
+)
+
+
+@pytest.fixture(scope="module")
+def poisoned(text_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
+    """Numeric faults that no guard refuses, and one that the guard does."""
+    return told(text_path, tmp_path_factory.mktemp("poisoned") / "run", NUMERIC, quorum=2, rounds=30)
+
+
+def test_numeric_faults_that_are_gone_leave_what_a_run_without_them_gives(poisoned: Told, tmp_path: Path) -> None:
+    found = wb.what_if(poisoned.path, without=["scale", "flip"], out=tmp_path / "child")
+    assert (found.kind, found.branch_event) == ("arithmetic", None)
+    clean = live(poisoned.run.config, NUMERIC[2:])
+    columns = ("kind", "process", "time_ns", "fragment", "round", "version", "step", "value", "digest", "tokens")
+    rows = [
+        sorted(tuple(getattr(r, c) for c in columns) for r in records)
+        for records in (found.tape.wb.records(), clean.records)
+    ]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) < len(poisoned.run.records)
+    assert rerun_machines(found.tape).equal
+    assert wb.replay(found.path).verify().bit_exact
+
+
+def test_a_numeric_fault_that_was_refused_was_a_decision(poisoned: Told, tmp_path: Path) -> None:
+    """Without it the guard refuses nothing: another schedule, from the fault on."""
+    found = wb.what_if(poisoned.path, without=["nan"], out=tmp_path / "child")
+    assert (found.kind, found.asked) == ("schedule", "arithmetic")
+    assert found.branch_event is not None
+    assert poisoned.run.records[found.branch_event].kind == Kind.FAULT_INJECTED
+    assert not any(r.kind == Kind.FRAGMENT_DROPPED and r.reason == "nonfinite" for r in found.tape.wb.records())
+    assert wb.replay(found.path).verify().bit_exact

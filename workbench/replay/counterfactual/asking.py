@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,18 @@ from workbench.config import ConfigError, RunConfig
 from workbench.datasets import open_text
 from workbench.protocol.events import SettingsAsked
 from workbench.protocol.faults import Fault
-from workbench.replay.counterfactual import plan
-from workbench.replay.counterfactual.branching import Cut, ask_again, assemble
-from workbench.replay.counterfactual.changes import SCHEDULE, Changes, changes_of, check_live
+from workbench.replay.counterfactual.again import ask_again
+from workbench.replay.counterfactual.branching import Cut, assemble
+from workbench.replay.counterfactual.changes import ARITHMETIC, SCHEDULE, Changes, changes_of, check_live
 from workbench.replay.counterfactual.continuing import from_start, go_on, patience_of, plan_of
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.lives import AtBranch, learners_at
 from workbench.replay.counterfactual.measured import Measured
 from workbench.replay.counterfactual.outcome import WhatIf, numbers_of, words_of
 from workbench.replay.counterfactual.parent import Parent, read_parent
+from workbench.replay.counterfactual.plan import ChildFaults
 from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.without import LeftOut
 from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of
 from workbench.replay.environment import adopt_threads, check_data
 from workbench.simulate.numbers import Numbers
@@ -107,45 +109,16 @@ def what_if(
         raise ConfigError(f"seeds = {seeds}; allowed: from 1")
     if from_round is not None:
         check_live(wanted.values, from_round)
-    faults = _Faults.of(parent, without, moved or {}, added)
+    faults = ChildFaults.of(parent, without, moved or {}, added)
     question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
     return question.answer(folder)
-
-
-@dataclass(frozen=True)
-class _Faults:
-    """Faults of the child: those that stay, those that are gone, those that are new."""
-
-    kept: list[plan.Struck]
-    removed: list[plan.Struck]
-    added: list[Fault]
-    ends: list[plan.Ended]
-
-    @classmethod
-    def of(
-        cls, parent: Parent, without: Sequence[int | str], moved: Mapping[int, float], added: Sequence[Fault]
-    ) -> _Faults:
-        struck = plan.faults_of(parent)
-        removed = plan.chosen(struck, [*without, *moved])
-        new = list(added)
-        for s in removed:
-            if s.number in moved:
-                new.append(replace(s.fault, at_ns=int(moved[s.number] * SECOND), at_round=-1, at_merge=-1))
-        gone = {s.number for s in removed}
-        return cls([s for s in struck if s.number not in gone], removed, new, plan.ends_of(parent))
-
-    @property
-    def cut_ns(self) -> int | None:
-        """Before when nothing is other than on the tape."""
-        times = [s.time_ns for s in self.removed if s.effect] + [max(0, f.at_ns) for f in self.added]
-        return min(times, default=None)
 
 
 @dataclass
 class _Question:
     parent: Parent
     wanted: Changes
-    faults: _Faults
+    faults: ChildFaults
     from_round: int | None
     resimulate: bool
     seeds: int
@@ -163,17 +136,24 @@ class _Question:
         check_data(parent.tape, text)
         program = TrainingProgram(self.config, text)
         if self._is_new_from_start():
-            branch, kind = None, SCHEDULE
             runs = self._children(out, lambda path, seed, alone: self._from_start(path, seed, program))
-        else:
-            told = Retelling(parent, self.config, Numbers(self.config, program), self.faults.cut_ns, self.from_round)
-            branch = told.run(self._said)
-            kind = self._asked() if branch is None else SCHEDULE
-            if branch is None:
-                runs = [self._kept(out, told, program, kind)]
-            else:
-                runs = self._children(out, lambda path, seed, alone: self._branched(path, seed, told, branch, alone))
-        return self._outcome(kind, branch, runs)
+            return self._outcome(SCHEDULE, None, runs)
+        told, branch = self._retold(program)
+        if branch is None:
+            kind = self._asked()
+            return self._outcome(kind, None, [self._kept(out, told, program, kind)])
+        runs = self._children(out, lambda path, seed, alone: self._branched(path, seed, told, branch, alone))
+        return self._outcome(SCHEDULE, branch, runs)
+
+    def _retold(self, program: TrainingProgram) -> tuple[Retelling, Branch | None]:
+        """The tape told again, up to its branch; without numeric faults alone there may be none."""
+        if self._asked() == ARITHMETIC and self.faults.removed:
+            left_out = LeftOut(self.parent.records, self.faults.removed)
+            told = Retelling(self.parent, self.config, Numbers(self.config, program), left_out=left_out)
+            if told.run(self._said) is None:
+                return told, None
+        told = Retelling(self.parent, self.config, Numbers(self.config, program), self.faults.cut_ns, self.from_round)
+        return told, told.run(self._said)
 
     @property
     def config(self) -> RunConfig:
@@ -181,7 +161,10 @@ class _Question:
         return self.parent.config if self.from_round is not None else self.wanted.config
 
     def _asked(self) -> str:
-        return SCHEDULE if self.faults.cut_ns is not None or self.resimulate else self.wanted.kind
+        live = self.from_round is not None  # a change that is asked for is an event of its own
+        if self.resimulate or live or (self.faults.cut_ns is not None and not self.faults.are_numeric):
+            return SCHEDULE
+        return self.wanted.kind
 
     def _is_new_from_start(self) -> bool:
         return self.resimulate or (self.from_round is None and self.wanted.from_start)
@@ -264,12 +247,16 @@ class _Question:
             "event": self._event(branch, shared),
             "class": kind,
             "shared_events": shared,
-            "recomputed": self.from_round is None and self.wanted.computes_anew,
+            "recomputed": self.from_round is None and (self.wanted.computes_anew or self._is_freed(kind)),
             "changes": dict(self.wanted.values),
             "from_round": self.from_round,
             "without": [s.name for s in self.faults.removed],
             "seed": seed,
         }
+
+    def _is_freed(self, kind: str) -> bool:
+        """Whether numeric faults are gone from a schedule that is kept."""
+        return kind == ARITHMETIC and bool(self.faults.removed)
 
     def _event(self, branch: Branch | None, shared: int) -> int | None:
         """Where the parent was left: for a fault that is gone, the event that says that it struck."""

@@ -11,6 +11,7 @@ from workbench.protocol import events as ev
 from workbench.protocol.faults import NUMBER_KINDS, FaultPlan
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
+from workbench.replay.counterfactual.again import EXOGENOUS, ask_again, end_again
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.lives import AtBranch, Life
 from workbench.replay.counterfactual.measured import overlap
@@ -26,8 +27,6 @@ from workbench.simulate.processes import LearnerProcess, SyncerProcess
 from workbench.simulate.world import World
 
 Journal = Callable[[list[tuple[int, int, int, bytes]], list[Record]], None]
-EXOGENOUS = (ev.SettingsAsked, ev.QuarantineAsked, ev.StopAsked)
-"""Inputs that somebody outside gave: they come again at their time."""
 
 
 class Cut(NamedTuple):
@@ -269,21 +268,6 @@ class _Assembly:
             item, event = self.parent.inputs[number], self.parent.decoded(number)
             if isinstance(event, EXOGENOUS) and item.time_ns > self.now:
                 self.world.at(item.time_ns, ask_again, (self.world, event))
-
-
-def ask_again(world: World, event: Any) -> None:
-    """Somebody asks the syncer for what was asked then; a dead one hears nothing."""
-    world.give(world.syncer, event)
-
-
-def end_again(world: World, end: Ended) -> None:
-    """A process ends by itself as it did, and the next is started."""
-    process = world.learners.get(end.learner)
-    if process is None or not process.alive:
-        return
-    world.kill_learner(end.learner, end.how)
-    if end.again_ns >= 0:
-        world.at(max(world.now, end.again_ns), world.start_learner, (end.learner, process.number + 1))
 
 
 def _wake(world: World, process: LearnerProcess) -> None:

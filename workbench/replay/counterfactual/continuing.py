@@ -11,7 +11,7 @@ from workbench.algorithms.schedule import offsets
 from workbench.protocol.events import StopAsked
 from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Kind, Record
-from workbench.replay.counterfactual.branching import EXOGENOUS, ask_again, end_again
+from workbench.replay.counterfactual.again import EXOGENOUS, ask_again, end_again
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.plan import Ended, Struck

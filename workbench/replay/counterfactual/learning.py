@@ -96,7 +96,8 @@ class RetoldLearner:
         while self._at <= self._place.get(event, -1):
             step = self._steps[self._at]
             self._at += 1
-            self._values[step.event] = _DO[type(step)](self, step) or {}
+            do = _DO.get(type(step))  # copies of a state are for those who take it
+            self._values[step.event] = (do(self, step) if do is not None else None) or {}
         self.executed = event
         values = self._values.pop(event, {})
         if "detail" in values:
@@ -160,7 +161,8 @@ class RetoldLearner:
         made = self._numbers.capture(self.learner, p, step.n, step.codec, step.poison)
         self.handles[self._records[step.event].seq] = made.handle
         self._copies[p].append(_Copy(step.round, step.n, self._total))
-        return {"digest": made.digest, "steps": self._c_steps[p], "tokens": self._c_tokens[p]}
+        counted = {"steps": self._c_steps[p], "tokens": self._c_tokens[p]}
+        return {"digest": made.digest, "detail": {"bytes": made.nbytes}, **counted}
 
     def _acknowledged(self, step: ContributionAcknowledged) -> None:
         for copy in self._copies[step.fragment]:

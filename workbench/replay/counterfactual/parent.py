@@ -95,7 +95,7 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     Raises
     ------
     TapeError
-        There is no tape, it holds no training run, or it holds nothing that happened.
+        There is no tape, it holds no training run or nothing that happened, or states that were handed on.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
@@ -103,6 +103,13 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     records, inputs = tape.wb.records(), tape.wb.inputs()
     if not records or not inputs:
         raise TapeError(f"{tape.name} holds nothing that happened; expected a run that its syncer has recorded")
+    for event, r in enumerate(records):
+        if (r.kind == Kind.STATE_ADOPTED and r.reason != "initial") or r.epoch > 0:
+            what = "was resumed" if r.epoch > 0 else f"took its state from a {r.reason}"
+            raise TapeError(
+                f"event {event}: {label_of(r.process)} {what}; what-if computes anew only runs in which every process "
+                "begins with the first weights; ask about such a run"
+            )
     numbers = [i for i, item in enumerate(inputs) if item.process == SYNCER]
     positions = tape["inputs"].dataset["event"].values[numbers].tolist()
     if not isinstance(run, xr.DataTree):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from workbench.config import ConfigError
@@ -141,6 +141,42 @@ def _is_called(struck: Struck, name: str) -> bool:
     return struck.fault.kind == kind and (not learner or learner.lstrip("L") == str(struck.fault.learner))
 
 
-def is_numeric(struck: Sequence[Struck]) -> bool:
-    """Whether faults change numbers alone."""
-    return all(s.fault.kind in NUMBER_KINDS for s in struck)
+@dataclass(frozen=True)
+class ChildFaults:
+    """Faults of the child: those that stay, those that are gone, those that are new."""
+
+    kept: list[Struck]
+    removed: list[Struck]
+    added: list[Fault]
+    ends: list[Ended]
+
+    @classmethod
+    def of(
+        cls, parent: Parent, without: Sequence[int | str], moved: Mapping[int, float], added: Sequence[Fault]
+    ) -> ChildFaults:
+        """Sort the faults of a tape.
+
+        Raises
+        ------
+        ConfigError
+            Nothing on the tape is called so.
+        """
+        struck = faults_of(parent)
+        removed = chosen(struck, [*without, *moved])
+        new = list(added)
+        for s in removed:
+            if s.number in moved:
+                new.append(replace(s.fault, at_ns=int(moved[s.number] * SECOND), at_round=-1, at_merge=-1))
+        gone = {s.number for s in removed}
+        return cls([s for s in struck if s.number not in gone], removed, new, ends_of(parent))
+
+    @property
+    def cut_ns(self) -> int | None:
+        """Before when nothing is other than on the tape."""
+        times = [s.time_ns for s in self.removed if s.effect] + [max(0, f.at_ns) for f in self.added]
+        return min(times, default=None)
+
+    @property
+    def are_numeric(self) -> bool:
+        """Whether all that is other than on the tape are numeric faults that are gone."""
+        return bool(self.removed) and not self.added and all(s.fault.kind in NUMBER_KINDS for s in self.removed)

@@ -7,12 +7,10 @@ would have happened.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig
@@ -20,12 +18,14 @@ from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
 from workbench.protocol.messages import Fragment, Join, Metadata
-from workbench.protocol.records import EVALUATOR, FIRST_LEARNER, Kind, Record
+from workbench.protocol.records import FIRST_LEARNER, Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.replay.counterfactual.comparing import differs
 from workbench.replay.counterfactual.learning import RetoldLearner
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.program import UpdateFolded, read_programs
+from workbench.replay.counterfactual.versions import Versions
+from workbench.replay.counterfactual.without import LeftOut
+from workbench.replay.program import read_programs
 from workbench.simulate.numbers import Numbers
 from workbench.tape import Input
 
@@ -34,7 +34,6 @@ _record = msgspec.msgpack.Decoder(Record).decode
 
 OWN_HANDLES = 1 << 52
 """Handles of payloads that are not on the tape begin here."""
-VERSIONS_KEPT = 3
 
 
 class Branch(NamedTuple):
@@ -91,6 +90,8 @@ class Retelling:
         Branch before the first input at or after this time, whatever the machine says.
     from_round : int, optional
         Branch behind the input at which this round is opened.
+    left_out : LeftOut, optional
+        Records of numeric faults that are gone.
 
     Attributes
     ----------
@@ -109,8 +110,10 @@ class Retelling:
         numbers: Numbers,
         stop_ns: int | None = None,
         from_round: int | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
         self.parent, self.config, self.numbers = parent, config, numbers
+        self.left_out = left_out or LeftOut()
         self.stop_ns, self.from_round = stop_ns, from_round
         self.fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
         self.machine = syncer.SyncerMachine(syncer.new_state(self.fixed, settings_book_of(config)))
@@ -123,20 +126,13 @@ class Retelling:
         self.lives = 0
         self.renewed: dict[tuple[int, int], Record] = {}
         programs = read_programs(parent.records).steps
+        self.versions = Versions(parent.records, programs, numbers)
+        made = (parent.records, numbers, self.versions.theta, self.settings)
         self.learners = {
-            p: RetoldLearner(p, steps, parent.records, numbers, self.theta, self.settings)
+            p: RetoldLearner(p, self.left_out.program(p, steps), *made)
             for p, steps in programs.items()
             if p >= FIRST_LEARNER
         }
-        folds = (s for steps in programs.values() for s in steps if isinstance(s, UpdateFolded))
-        self._folds = Counter((fold.fragment, fold.version) for fold in folds)
-        self._evals = Counter(
-            pair for r in parent.records if r.kind == Kind.EVALUATED for pair in enumerate(r.detail["versions"])
-        )
-        self._thetas = {(p, 0): flat.copy() for p, flat in enumerate(numbers.initial)}
-        self._alike: dict[tuple[int, int], bool] = {(p, 0): True for p in range(config.fragments)}
-        self._recorded = {(r.fragment, r.version): r for r in parent.records if r.kind == Kind.MERGED}
-        self._tokens: dict[tuple[int, int], int] = {(p, 0): 0 for p in range(config.fragments)}
 
     def run(self, progress: Callable[[int], None] | None = None) -> Branch | None:
         """Take all inputs, or those before the branch, which is returned."""
@@ -151,16 +147,6 @@ class Retelling:
                 progress(self.machine.state.merges)
         self._start_up_to(len(self.parent.starts))
         return None
-
-    def theta(self, p: int, version: int) -> np.ndarray:
-        """Version of a fragment for one of its folds."""
-        self._folds[p, version] -= 1
-        return self._thetas[p, version]
-
-    def kept(self, p: int, version: int) -> np.ndarray:
-        """A version that may still be on its way to a learner; the current one where it is not kept any more."""
-        found = self._thetas.get((p, version))
-        return found if found is not None else self.numbers.current[p]
 
     # the syncer
 
@@ -177,7 +163,7 @@ class Retelling:
                 self.machine = syncer.SyncerMachine(found.state)
                 self.numbers.recover(found.state.versions)
                 for p, version in enumerate(found.state.versions):
-                    self._keep_theta(p, version)
+                    self.versions.keep(p, version)
                 uncommitted = found.uncommitted
                 self.orders = {}
             self.lives += 1
@@ -195,7 +181,7 @@ class Retelling:
         self._journal([Input(item.process, item.incarnation, item.time_ns, _encode(event))], made)
         if isinstance(event, ev.CommitDone):
             self.numbers.commit(event.fragment, event.version)
-            self._keep_theta(event.fragment, event.version)
+            self.versions.keep(event.fragment, event.version)
         found = self._difference(start, stop, made)
         if found is None and self.from_round is not None and self.machine.state.opened_t >= self.from_round:
             found = len(self.records), "round"
@@ -206,7 +192,7 @@ class Retelling:
 
     def _difference(self, start: int, stop: int, made: list[Record]) -> tuple[int, str] | None:
         """First event that is not as recorded, and in which column; at the end of a torn tape more may be made."""
-        recorded = self.parent.records[start:stop]
+        recorded = self.left_out.records(self.parent.records[start:stop])
         for k, (there, here) in enumerate(zip(recorded, made, strict=False)):
             column = differs(there, here)
             if column:
@@ -228,7 +214,7 @@ class Retelling:
                 self.orders[action.round] = action
         for record in made:
             if record.kind == Kind.MERGED:
-                self._note_merge(record)
+                self.versions.merged(record)
         return made
 
     def _release(self, done: list[Any]) -> None:
@@ -240,39 +226,27 @@ class Retelling:
         self.log.append((inputs, records))
         self.records += records
 
-    def _note_merge(self, record: Record) -> None:
-        p, version = record.fragment, record.version
-        there = self._recorded.get((p, version))
-        self._alike[p, version] = there is not None and there.digest == record.digest
-        self._tokens[p, version] = self._tokens[p, version - 1] + record.tokens
-
-    def _keep_theta(self, p: int, version: int) -> None:
-        """Keep a version that will be folded or evaluated, and the newest few; let others go."""
-        self._thetas[p, version] = self.numbers.syncer.theta(p).copy()
-        for key in [k for k in self._thetas if k[0] == p and k[1] <= version - VERSIONS_KEPT]:
-            if self._folds[key] <= 0 and self._evals[key] <= 0:
-                del self._thetas[key]
-
     # inputs with the values of now
 
     def _substituted(self, event: Any) -> Any:
         if isinstance(event, ev.Received):
             return self._received(event)
-        if isinstance(event, ev.RecordsCame) and event.process == EVALUATOR:
-            return ev.RecordsCame(event.process, [self._evaluated(record) for record in event.records])
+        if isinstance(event, ev.RecordsCame):
+            came = self.left_out.records(event.records)
+            return ev.RecordsCame(event.process, [self._evaluated(record) for record in came])
         if isinstance(event, ev.MergeDone) and event.round in self.orders:
             return ev.MergeDone(event.round, event.fragment, *self.numbers.merge(self.orders.pop(event.round)))
         return event
 
     def _received(self, event: ev.Received) -> ev.Received:
-        message: Any = event.message
-        records = [self._renewed(record) for record in getattr(message, "records", ())]
-        if hasattr(message, "records"):
-            message = msgspec.structs.replace(message, records=records)
+        sent: Any = event.message
+        kept = [r for r in sent.records if (r.process, r.seq) not in self.left_out.gone]
+        message = msgspec.structs.replace(sent, records=[self._renewed(record) for record in kept])
         if isinstance(message, Metadata | Join):
-            return ev.Received(event.connection, self.counted(message))
+            message = self.counted(message)
         if isinstance(message, Fragment):
             return self._fragment(event, message)
+        message = self.left_out.message(message, sent.learner + FIRST_LEARNER)
         return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
 
     def _renewed(self, record: Record) -> Record:
@@ -283,7 +257,8 @@ class Retelling:
         if event is None or differs(self.parent.records[event], record):
             return record
         if known is None:
-            known = self.renewed[key] = _record(_encode(self.learners[record.process].renew(event)))
+            renewed = self.left_out.record(self.learners[record.process].renew(event))
+            known = self.renewed[key] = _record(_encode(renewed))
         return known
 
     def counted(self, message: Any) -> Any:
@@ -300,10 +275,13 @@ class Retelling:
         process = message.learner + FIRST_LEARNER
         captured = self.renewed.get((process, message.origin))
         own = self.learners[process].handles.pop(message.origin, None) if captured is not None else None
-        if captured is None or own is None or message.handle < 0:
+        message = self.left_out.message(message, process)
+        if captured is None or own is None or (message.handle < 0 and not self.left_out):
             return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
-        self.numbers.payloads[message.handle] = self.numbers.payloads.pop(own)
-        message = msgspec.structs.replace(message, steps=captured.steps, tokens=captured.tokens, digest=captured.digest)
+        handle = message.handle if message.handle >= 0 else own
+        self.numbers.payloads[handle] = self.numbers.payloads.pop(own)
+        values = {"steps": captured.steps, "tokens": captured.tokens, "digest": captured.digest}
+        message = msgspec.structs.replace(message, handle=handle, nbytes=captured.detail["bytes"], **values)
         return ev.Received(event.connection, message, *self.numbers.looks(message.handle))
 
     def advance(self, process: int, seqs: Sequence[int]) -> None:
@@ -330,21 +308,5 @@ class Retelling:
             return record
         key = (record.process, record.seq)
         if key not in self.renewed:
-            self.renewed[key] = self._evaluate(record)
+            self.renewed[key] = self.versions.evaluated(record)
         return self.renewed[key]
-
-    def _evaluate(self, record: Record) -> Record:
-        pairs = list(enumerate(record.detail["versions"]))
-        self._evals.subtract(pairs)
-        if all(self._alike.get(pair, False) for pair in pairs):
-            return record
-        loss = self.numbers.program.evaluate([self._thetas[pair] for pair in pairs])
-        if all(self._tokens[pair] == self._recorded_tokens(pair) for pair in pairs):
-            return msgspec.structs.replace(record, value=loss)
-        sizes = self.numbers.fragmentation.sizes
-        tokens = sum(size * self._tokens[pair] for size, pair in zip(sizes, pairs, strict=True)) // sum(sizes)
-        return msgspec.structs.replace(record, value=loss, tokens=tokens)
-
-    def _recorded_tokens(self, pair: tuple[int, int]) -> int:
-        p, version = pair
-        return sum(self._recorded[p, v].tokens for v in range(1, version + 1))

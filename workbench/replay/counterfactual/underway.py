@@ -50,7 +50,7 @@ class UnderWay:
     def theta_handle(self, p: int, version: int) -> int:
         """Handle of a version that is on its way to a learner."""
         self.numbers.next_handle += 1
-        self.numbers.payloads[self.numbers.next_handle] = self.told.kept(p, version)
+        self.numbers.payloads[self.numbers.next_handle] = self.told.versions.kept(p, version)
         return self.numbers.next_handle
 
     def mail(self, learner: int, unheard: Sequence[Mail], state: Any) -> None:

@@ -1,0 +1,27 @@
+"""What happens again in a counterfactual because nobody in it decides about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workbench.protocol import events as ev
+from workbench.replay.counterfactual.plan import Ended
+from workbench.simulate.world import World
+
+EXOGENOUS = (ev.SettingsAsked, ev.QuarantineAsked, ev.StopAsked)
+"""Inputs that somebody outside gave: they come again at their time."""
+
+
+def ask_again(world: World, event: Any) -> None:
+    """Somebody asks the syncer for what was asked then; a dead one hears nothing."""
+    world.give(world.syncer, event)
+
+
+def end_again(world: World, end: Ended) -> None:
+    """A process ends by itself as it did, and the next is started."""
+    process = world.learners.get(end.learner)
+    if process is None or not process.alive:
+        return
+    world.kill_learner(end.learner, end.how)
+    if end.again_ns >= 0:
+        world.at(max(world.now, end.again_ns), world.start_learner, (end.learner, process.number + 1))
