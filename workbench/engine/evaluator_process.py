@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.fragment_slots import FragmentSlots, slots_needed
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
 from workbench.config import ConfigError
 from workbench.datasets import open_text
-from workbench.algorithms.committed import mapped_slots
 from workbench.engine.compiling import cache_folder
 from workbench.engine.layout import read_config
 from workbench.engine.links import Link

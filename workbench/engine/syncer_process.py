@@ -12,13 +12,13 @@ from typing import Any
 
 import msgspec
 
+from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.fragment_slots import slots_needed
 from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError, RunConfig
 from workbench.config.idle import idle_notes
 from workbench.engine.agreement import claims_of_header, first_difference
-from workbench.algorithms.committed import mapped_slots
 from workbench.engine.door import DoorLog
 from workbench.engine.frames import Ask, Facts
 from workbench.engine.key_folder import server_keys

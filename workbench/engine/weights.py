@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import VERSION, slots_needed
 from workbench.algorithms.fragments import Fragmentation, TensorSpec
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
 from workbench.config import ConfigError
-from workbench.algorithms.committed import mapped_slots
 from workbench.engine.layout import read_config
 from workbench.tape.journal import read_header
 
