@@ -16,6 +16,7 @@ from workbench.datasets import open_text
 from workbench.protocol.events import SettingsAsked
 from workbench.protocol.faults import Fault
 from workbench.replay.counterfactual.again import ask_again
+from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.branching import Cut, assemble
 from workbench.replay.counterfactual.changes import ARITHMETIC, SCHEDULE, Changes, changes_of, check_live
 from workbench.replay.counterfactual.continuing import from_start, go_on, patience_of, plan_of
@@ -25,7 +26,7 @@ from workbench.replay.counterfactual.measured import Measured
 from workbench.replay.counterfactual.outcome import WhatIf, numbers_of, words_of
 from workbench.replay.counterfactual.parent import Parent, read_parent
 from workbench.replay.counterfactual.plan import ChildFaults
-from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.retelling import Retelling
 from workbench.replay.counterfactual.without import LeftOut
 from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of
 from workbench.replay.environment import adopt_threads, check_data

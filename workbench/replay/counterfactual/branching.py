@@ -12,13 +12,14 @@ from workbench.protocol.faults import NUMBER_KINDS, FaultPlan
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
 from workbench.replay.counterfactual.again import EXOGENOUS, ask_again, end_again
+from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.lives import AtBranch, Life
 from workbench.replay.counterfactual.measured import overlap
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.plan import Ended, Struck
 from workbench.replay.counterfactual.rebuilding import Rebuilt
-from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.retelling import Retelling
 from workbench.replay.counterfactual.underway import UnderWay
 from workbench.simulate.doing import do_for_syncer, step_ended
 from workbench.simulate.network import Connection as Link

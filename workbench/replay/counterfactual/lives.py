@@ -10,9 +10,10 @@ from workbench.protocol.events import Received
 from workbench.protocol.messages import Join
 from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
+from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.rebuilding import Mail, Rebuilt, rebuild
-from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.retelling import Retelling
 
 
 class Life(NamedTuple):

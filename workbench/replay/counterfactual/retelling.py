@@ -8,7 +8,7 @@ would have happened.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -20,6 +20,7 @@ from workbench.protocol import restart, syncer
 from workbench.protocol.messages import Fragment, Join, Metadata
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
+from workbench.replay.counterfactual.branch import Branch, Sent
 from workbench.replay.counterfactual.comparing import differs
 from workbench.replay.counterfactual.learning import RetoldLearner
 from workbench.replay.counterfactual.parent import Parent
@@ -34,46 +35,6 @@ _record = msgspec.msgpack.Decoder(Record).decode
 
 OWN_HANDLES = 1 << 52
 """Handles of payloads that are not on the tape begin here."""
-
-
-class Branch(NamedTuple):
-    """Where a counterfactual leaves the tape.
-
-    Attributes
-    ----------
-    event : int
-        First event of the tape that does not happen as recorded.
-    time_ns : int
-        The syncer's time [ns].
-    number : int
-        The input of the syncer's machine at which it happens; it is the last that was taken, unless ``before``.
-    before : bool
-        The branch lies before that input.
-    what : str
-        In which column, or why.
-    actions : list of Action
-        What the machine answered to that input: still to be done.
-    """
-
-    event: int
-    time_ns: int
-    number: int
-    before: bool
-    what: str
-    actions: list[Any]
-
-    @property
-    def past_ns(self) -> int:
-        """Until when things have happened as on the tape: what is at the time of a fault that is gone has not."""
-        return self.time_ns - self.before
-
-
-class Sent(NamedTuple):
-    """A message of the syncer: when it left, in which of its lives."""
-
-    time_ns: int
-    life: int
-    send: act.Send
 
 
 class Retelling:

@@ -11,10 +11,11 @@ from workbench.protocol.acting import TO_LEARNER
 from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
 from workbench.protocol.records import Kind
 from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState
+from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.rebuilding import Mail
-from workbench.replay.counterfactual.retelling import Branch, Retelling
+from workbench.replay.counterfactual.retelling import Retelling
 from workbench.simulate.doing import committed, merged
 from workbench.simulate.mailing import arrive_down, arrive_up
 from workbench.simulate.numbers import Numbers
