@@ -18,6 +18,7 @@ TELL: dict[Kind, Callable[[Record], str]] = {
     Kind.PROCESS_STARTED: lambda r: f"starts {label_of(r.peer)}",
     Kind.PROCESS_ENDED: lambda r: f"sees {label_of(r.peer)} exit",
     Kind.FAULT_INJECTED: lambda r: f"stalls {label_of(r.peer)} for {r.value:g} s",
+    Kind.FAULT_ENDED: lambda r: f"lets {label_of(r.peer)} go on",
     Kind.LEARNER_JOINED: lambda r: f"{label_of(r.peer)} joins",
     Kind.LEARNER_HEALED: lambda r: f"{label_of(r.peer)} is healed",
     Kind.LEARNER_LOST: lambda r: f"{label_of(r.peer)} leaves",
@@ -85,6 +86,7 @@ TRACE = """
  701.5 syncer     6 has L0
  703.5 syncer     6 merges p0v2 of L0
  703.6 syncer     6 commits, p0v2 to L0, p0v2 to L1, opens 8:p2
+ 750.0 supervisor lets L1 go on
  800.0 L0         ends step 7, own p0 of step 6 is in, folds p0v2
  800.0 L1         ends step 4, own p0 of step 3 is in, folds p1v2, folds p2v2, folds p0v2
  800.5 syncer     7 ready, 7 quorum, 7 grace ends, 7 pulls L0
