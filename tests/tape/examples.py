@@ -106,3 +106,18 @@ def _round(script: Script, t: int, p: int, version: int, learners: int) -> Itera
             Kind.UPDATE_FOLDED, process_of(m), cause=sent, **names, version=version, base_version=version - 1, step=t,
             global_step=t, steps=1, tokens=512, reason="overwrite", detail={"reference": -1, "included": 1, "anew": 0},
         )  # fmt: skip
+
+
+def snapshot_records(epoch: int = 0) -> list[Record]:
+    """Records of a snapshot that is complete, with one learner, and of one that is abandoned."""
+    script = Script(epoch)
+    taken = [
+        script(Kind.SNAPSHOT_RECORDED, SYNCER, value=float(n), detail={"versions": [3, 2], "merges": 5, "steps": {}})
+        for n in (1, 2)
+    ]
+    first = process_of(0)
+    part = script(Kind.SNAPSHOT_RECORDED, first, cause=taken[0], value=1.0, step=7, detail={"base": [3, 2]})
+    left = script(Kind.STATE_LEFT, first, peer=SYNCER, value=1.0, version=part.seq, digest=9, detail={"bytes": 64})
+    done = {"versions": [3, 2], "steps": {"0": 7}, "parts": {"0": 7}, "open": {"0": [0, 0]}}
+    complete = script(Kind.SNAPSHOT_COMPLETED, SYNCER, value=1.0, digest=8, detail=done)
+    return [*taken, part, left, complete, script(Kind.SNAPSHOT_ABANDONED, SYNCER, value=2.0, reason="run_ended")]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.tape.examples import run_records
+from tests.tape.examples import run_records, snapshot_records
 from tests.tape.strategies import inputs, journals
 from workbench.protocol.records import Kind, Record
 from workbench.tape import Input, JournalWriter, Recorder, StorageFull, TapeError, open_tape, rebuild_tape, store
@@ -71,7 +71,9 @@ def test_cause_is_the_event_of_the_send(tmp_path: Path) -> None:
 
 
 def test_every_column_is_filled_by_some_kind(tmp_path: Path) -> None:
-    tree = open_tape(written(tmp_path / "run", [*run_records(epoch=1), Input(0, 0, 4, b"x")]))
+    tree = open_tape(
+        written(tmp_path / "run", [*run_records(epoch=1), *snapshot_records(epoch=1), Input(0, 0, 4, b"x")])
+    )
     unfilled = []
     for group in GROUPS.values():
         for variable in group.variables:
@@ -81,6 +83,14 @@ def test_every_column_is_filled_by_some_kind(tmp_path: Path) -> None:
             if not filled.any():
                 unfilled.append(f"{group.where}/{variable.name}")
     assert unfilled == []
+
+
+def test_snapshots_have_a_row_for_each_process_and_their_fate(tmp_path: Path) -> None:
+    rows = open_tape(written(tmp_path / "run", snapshot_records()))["snapshots"].dataset
+    columns = ("snapshot", "learner", "step", "seq", "digest", "bytes", "fate")
+    found = list(zip(*(rows[name].values.tolist() for name in columns), strict=True))
+    assert found == [(1, -1, -1, 1, 8, -1, 1), (2, -1, -1, 2, 0, -1, 2), (1, 0, 7, 1, 9, 64, 1)]
+    assert rows["versions"].values[:, :2].tolist() == [[3, 2]] * 3
 
 
 def test_equal_time_stamps_keep_the_journal_order(tmp_path: Path) -> None:

@@ -32,6 +32,8 @@ def checked_arrays(members: dict[str, Any], rows: Any, path: Path) -> dict[str, 
     found: dict[str, Any] = {}
     for group in GROUPS.values():
         claimed = rows.get(group.name) if isinstance(rows, dict) else None
+        if claimed is None and group.added:
+            continue
         if not isinstance(claimed, int) or claimed < 0:
             raise damaged(path, f"its root does not say how many rows /{group.where} has")
         for variable in group.variables:

@@ -155,8 +155,16 @@ def _tree(repository: Any, path: Path) -> xr.DataTree:
         for where in dict.fromkeys(group.where for group in GROUPS.values()):
             mine = {name: array for name, array in arrays.items() if name.startswith(f"{where}/")}
             variables = {n.rpartition("/")[2]: _variable(a, data.get(n), path) for n, a in mine.items()}
-            datasets[f"/{where}"] = xr.Dataset(variables, attrs=dict(members[where].attrs))
+            title = dict(members[where].attrs) if where in members else {}
+            datasets[f"/{where}"] = xr.Dataset(variables or _empty(where), attrs=title)
         return xr.DataTree.from_dict(datasets, name=path.name)
+
+
+def _empty(where: str) -> dict[str, xr.Variable]:
+    """Variables of a table that a tape was made without."""
+    group = GROUPS[where]
+    shapes = {v.name: ((group.dim, v.axis), (0, 0)) if v.axis else ((group.dim,), (0,)) for v in group.variables}
+    return {v.name: xr.Variable(shapes[v.name][0], np.empty(shapes[v.name][1], v.numpy)) for v in group.variables}
 
 
 class _TapeArray(BackendArray):

@@ -77,6 +77,8 @@ class Group:
         Rows per chunk while the run goes on.
     path : str
         Zarr group that holds the variables; two tables may share one (rows, and the bytes they name).
+    added : bool
+        Tapes of the same schema version that were made before it lack the table; it is empty then.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Group:
     mutable: bool = False
     chunk: int = 8192
     path: str = ""
+    added: bool = False
 
     @property
     def where(self) -> str:
@@ -315,6 +318,33 @@ EVALS = Group(
     chunk=1024,
 )
 
+SNAPSHOT_FATES = ("taken", "complete", "abandoned")
+
+SNAPSHOTS = Group(
+    "snapshots",
+    "part",
+    "what one process was in one snapshot",
+    (
+        _EVENT,
+        _int("snapshot", "number of the snapshot"),
+        _small("process", "process number"),
+        _small("learner", "learner id, -1 for the syncer"),
+        _int("step", "own step n, -1 for the syncer"),
+        _int("seq", "number of the record, among those of its process"),
+        _int("time_ns", "when it was taken, on the process's clock", "ns"),
+        Variable("versions", "int64", "version of each fragment: the syncer's, or those a learner holds", "1", -1,
+                 axis="fragment"),
+        _digest("digest", "xxh3-64 of the state, 0 if it was not kept"),
+        _int("bytes", "size of a learner's state", "bytes"),
+        Variable("fate", "int16", "what became of it", "1", -1, flags=tuple(enumerate(SNAPSHOT_FATES))),
+        _small("reason", "why it was abandoned", fill=0, words=True),
+        _small("epoch", "rises when a resume goes back", fill=0),
+    ),
+    mutable=True,
+    chunk=1024,
+    added=True,
+)  # fmt: skip
+
 DETAILS = Group(
     "details",
     "detail",
@@ -349,7 +379,7 @@ INPUT_BYTES = _bytes("input_bytes", "inputs", "one byte of the encoded inputs th
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
-        PROCESSES, INCARNATIONS, EVENTS, STEPS, FOLDS, CONTRIBUTIONS, MERGES, SETTINGS, EVALS,
+        PROCESSES, INCARNATIONS, EVENTS, STEPS, FOLDS, CONTRIBUTIONS, MERGES, SETTINGS, EVALS, SNAPSHOTS,
         DETAILS, DETAIL_BYTES, INPUTS, INPUT_BYTES,
     )
 }  # fmt: skip

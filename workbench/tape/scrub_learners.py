@@ -43,12 +43,13 @@ class LearnersThen:
         self.fragments = fragments
         self._courses: dict[int, _Course] = {}
         self._merged = _merged_versions(tree)
+        self._initial = self.events.words.index("initial") if "initial" in self.events.words else -1
 
     def at(self, m: int, stops: Ints, versions: tuple[int, ...], faults: tuple[str, ...]) -> LearnerThen:
         """Learner m when each process had made so many records (process,), and fragments these versions."""
         own, q = self.events, process_of(m)
         stop = int(stops[q]) if q < len(stops) else 0
-        adopted = own.last(q, Kind.STATE_ADOPTED, stop)
+        adopted = own.last(q, Kind.STATE_ADOPTED, stop, reason=self._initial)
         step = own.last(q, Kind.STEP_ENDED, stop)
         folds = [own.last(q, Kind.UPDATE_FOLDED, stop, fragment=p) for p in range(self.fragments)]
         folds = [place if place > adopted else -1 for place in folds]

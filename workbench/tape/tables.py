@@ -18,6 +18,8 @@ from workbench.tape.plain_rows import add_eval, add_fold, add_setting, add_steps
 from workbench.tape.rounds import RoundRows
 from workbench.tape.schema import GROUPS
 from workbench.tape.seqs import SeqIndex
+from workbench.tape.snapshot_rows import KINDS as SNAPSHOT_KINDS
+from workbench.tape.snapshot_rows import add_snapshot
 from workbench.tape.words import Words
 
 Left = dict[int, tuple[dict[str, Any], list[str]]]
@@ -57,6 +59,8 @@ class Tables:
     def _load(self, arrays: Mapping[str, Any]) -> None:
         for table in self.tables.values():
             names = [v.name for v in table.group.variables]
+            if table.group.added and f"{table.group.where}/{names[0]}" not in arrays:
+                continue
             table.load({name: arrays[f"{table.group.where}/{name}"] for name in names})
         numbers = store.read_all({name: arrays[f"events/{name}"] for name in ("process", "seq")})
         if self.events:
@@ -121,7 +125,9 @@ class Tables:
             return add_fold(self.tables["folds"], record, event), []
         if record.kind == Kind.EVALUATED:
             return add_eval(self.tables["evals"], record, event), []
-        if record.kind in (Kind.SETTING_CHANGED, Kind.SETTING_APPLIED):
+        if record.kind in SNAPSHOT_KINDS:
+            add_snapshot(self.tables["snapshots"], record, event, int(batch.columns["reason"][index]))
+        elif record.kind in (Kind.SETTING_CHANGED, Kind.SETTING_APPLIED):
             add_setting(self.tables["settings"], record, event)
         elif record.kind == Kind.LEARNER_JOINED:
             self._rounds.joined(learner_of(record.peer), record.version)
