@@ -337,7 +337,7 @@ SNAPSHOTS = Group(
         _digest("digest", "xxh3-64 of the state, 0 if it was not kept"),
         _int("bytes", "size of a learner's state", "bytes"),
         Variable("fate", "int16", "what became of it", "1", -1, flags=tuple(enumerate(SNAPSHOT_FATES))),
-        _small("reason", "why it was abandoned", fill=0, words=True),
+        _text("reason", "why it was abandoned"),
         _small("epoch", "rises when a resume goes back", fill=0),
     ),
     mutable=True,

@@ -15,8 +15,8 @@ KINDS = frozenset((Kind.SNAPSHOT_RECORDED, Kind.STATE_LEFT, Kind.SNAPSHOT_COMPLE
 TAKEN, COMPLETE, ABANDONED = range(3)
 
 
-def add_snapshot(table: Table, record: Record, event: int, reason: int) -> None:
-    """Begin the row of a process in a snapshot, or say what became of it; ``reason`` is the word's code."""
+def add_snapshot(table: Table, record: Record, event: int) -> None:
+    """Begin the row of a process in a snapshot, or say what became of it."""
     number = int(record.value) if record.value == record.value and abs(record.value) < 2**53 else -1
     if record.kind == Kind.SNAPSHOT_RECORDED:
         _recorded(table, record, event, number)
@@ -33,7 +33,7 @@ def add_snapshot(table: Table, record: Record, event: int, reason: int) -> None:
                 process == SYNCER or (isinstance(parts, dict) and str(learner_of(process)) in parts)
             )
             table.put(row, "fate", COMPLETE if whole else ABANDONED)
-            table.put(row, "reason", reason)
+            table.put(row, "reason", record.reason)
             if process == SYNCER:
                 table.put(row, "digest", record.digest)
 

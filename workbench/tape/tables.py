@@ -126,7 +126,7 @@ class Tables:
         if record.kind == Kind.EVALUATED:
             return add_eval(self.tables["evals"], record, event), []
         if record.kind in SNAPSHOT_KINDS:
-            add_snapshot(self.tables["snapshots"], record, event, int(batch.columns["reason"][index]))
+            add_snapshot(self.tables["snapshots"], record, event)
         elif record.kind in (Kind.SETTING_CHANGED, Kind.SETTING_APPLIED):
             add_setting(self.tables["settings"], record, event)
         elif record.kind == Kind.LEARNER_JOINED:
