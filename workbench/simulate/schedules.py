@@ -66,8 +66,11 @@ def parse(text: str) -> Schedule:
     return msgspec.json.decode(text, type=Schedule)
 
 
-def draw(seed: int, more: bool = True) -> Schedule:
-    """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are."""
+def draw(seed: int, more: bool = True, recovery: bool = False) -> Schedule:
+    """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are.
+
+    ``recovery``: states from peers, snapshots and losses of the whole run, too.
+    """
     rng = random.Random(seed)
     learners = rng.randint(2, 6)
     period = rng.randint(1, 5)
@@ -107,7 +110,8 @@ def draw(seed: int, more: bool = True) -> Schedule:
     changes = tuple(draw_change(rng, learners, horizon, by_step) for _ in range(rng.choice((0, 0, 0, 1, 2))))
     if more:
         faults += draw_more(seed, learners, horizon)
-    losses, wanted = draw_recovery(seed, config, horizon) if more else ((), ())
+    config["recovery"] = "fresh"
+    losses, wanted = draw_recovery(seed, config, horizon) if recovery else ((), ())
     return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes, losses, wanted)
 
 
