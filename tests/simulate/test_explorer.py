@@ -25,6 +25,9 @@ REGRESSIONS = {
     378: "the syncer's own stop was counted as a gap between merges",
     397: "a connection that was closed before its JOIN arrived was kept for ever",
     1559: "the JOIN of a process that the supervisor had seen end was taken",
+    1253: "a joiner whose BEGIN was lost waited for ever",
+    1657: "a snapshot between a merge and its commit held the new version's contributions and the old version",
+    1903: "a snapshot whose MARKER was lost kept joiners waiting for a minute",
 }
 """Seeds that failed once, and what was wrong."""
 

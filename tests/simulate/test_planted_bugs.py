@@ -149,7 +149,7 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
 def first_seed_that_fails(name: str) -> tuple[int, str]:
     """The first default seed whose schedule breaks a rule or a machine; -1 if none does."""
     for seed in chain([FOUND_AT.get(name, 0)], range(SEEDS)):
-        outcome = explorer.run_seed(seed, recovery=True)
+        outcome = explorer.run_seed(seed)
         if outcome.failure:
             return seed, outcome.failure
     return -1, ""
@@ -162,4 +162,4 @@ def test_planted_bug_is_found(name: str) -> None:
         seed, failure = first_seed_that_fails(name)
     assert seed >= 0, f"{name}: not found in {SEEDS} seeds"
     print(f"{name}: seed {seed}: {failure[:100]}")
-    assert explorer.run_seed(seed, recovery=True).failure == "", "the seed fails without the bug too"
+    assert explorer.run_seed(seed).failure == "", "the seed fails without the bug too"

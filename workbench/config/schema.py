@@ -185,7 +185,8 @@ class RunConfig:
         What a new process of a run that has merged begins with: ``peer`` (parameters and moments of a healed learner,
         else moments of the newest snapshot) or ``fresh`` (the first weights, no moments).
     state_limit_s : float
-        How long a peer may take to give its state before another is asked [s].
+        How long a peer may take to give its state before another is asked, and learners theirs to a snapshot before it
+        is given up [s].
     snapshot_every, snapshot_every_s : int, float
         Merges, and seconds, between two snapshots; 0: none but those that are asked for.
     snapshots_kept : int

@@ -95,6 +95,7 @@ class LearnerCore:
                 outbox.take(s.outbox, CONTROL),
                 leaving,
                 max(s.revision, s.asked_revision),
+                s.awaiting,
             )
         )
 

@@ -188,6 +188,8 @@ def progressed(core: SyncerCore, member: Member, message: Metadata) -> None:
             step=message.n,
         )
     updates.seen(core, member)
+    if message.awaiting:
+        state_transfers.still_waits(core, member)
     if message.revision < core.state.book.revision:
         send_settings(core, member)
 

@@ -61,6 +61,8 @@ class Metadata(msgspec.Struct, tag="metadata", gc=False):
     records: list[Record]
     leaving: bool = False
     revision: int = 0
+    awaiting: bool = False
+    """It has not begun: it waits for a state."""
 
 
 class Fragment(msgspec.Struct, tag="fragment", gc=False):

@@ -217,7 +217,8 @@ RECORD_FIELDS: dict[Kind, str] = {
     "(process); cause=STATE_LEFT",
     Kind.STATE_UNAVAILABLE: "peer=for whom, value=number of the request, reason: why no (other) peer is asked",
     Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), open (tokens)",
-    Kind.SNAPSHOT_ABANDONED: "value=number, reason",
+    Kind.SNAPSHOT_ABANDONED: "value=number, reason=unanswered|inconsistent|run_ended|why it could not be written; "
+    "detail: missing (labels), fault",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
     Kind.QUORUM_REACHED: "round, fragment, value=grace window [s]",

@@ -15,12 +15,9 @@ from workbench.protocol.actions import DropSnapshot, KeepPart, Release, TakeSnap
 from workbench.protocol.events import SnapshotAsked, SnapshotWritten
 from workbench.protocol.messages import BULK, CONTROL, Fragment, Mark, Marker, Metadata, StateCopy
 from workbench.protocol.records import Kind, label_of, process_of
-from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Member, Part, Snapshotting, SyncerState
+from workbench.protocol.syncer_state import Member, Part, RoundState, Snapshotting, SyncerState
 
-LIMIT_NS = 60 * SECOND
-"""A snapshot that is not complete by then is given up."""
 IN_FLIGHT_MAX = 4096
 
 
@@ -41,9 +38,10 @@ def is_due(core: SyncerCore) -> bool:
 
 
 def start_when_due(core: SyncerCore) -> None:
-    """Begin a snapshot, unless one is being taken or a state is on its way to a joiner."""
+    """Begin a snapshot, unless one is being taken, a state is on its way to a joiner, or a merge to its slot."""
     state = core.state
-    if state.snapshot is None and not state.transfers and not state.ending and is_due(core):
+    committing = any(r.state == RoundState.COMMITTING for r in state.rounds.values())
+    if state.snapshot is None and not (state.transfers or state.ending or committing) and is_due(core):
         _start(core)
 
 
@@ -143,7 +141,7 @@ def _write_when_whole(core: SyncerCore) -> None:
         return
     fault = inconsistency(taking)
     if fault:
-        abandon(core, fault)
+        abandon(core, "inconsistent", {"fault": fault})
         return
     taking.writing = True
     core.out.append(WriteSnapshot(taking.number, whole_manifest(core, taking)))
@@ -211,12 +209,12 @@ def written(core: SyncerCore, event: SnapshotWritten) -> None:
     _over(core, taking)
 
 
-def abandon(core: SyncerCore, reason: str) -> None:
+def abandon(core: SyncerCore, reason: str, detail: dict[str, Any] | None = None) -> None:
     """Give the snapshot up; the one before it stays the newest."""
     taking = core.state.snapshot
     if taking is None:
         return
-    core.record(Kind.SNAPSHOT_ABANDONED, value=float(taking.number), reason=reason)
+    core.record(Kind.SNAPSHOT_ABANDONED, value=float(taking.number), reason=reason, detail=detail or {})
     core.out.append(DropSnapshot(taking.number))
     _over(core, taking)
 
@@ -230,17 +228,17 @@ def _over(core: SyncerCore, taking: Snapshotting) -> None:
 
 def expire(core: SyncerCore) -> None:
     """A snapshot that somebody does not answer is given up."""
-    taking = core.state.snapshot
-    if taking is not None and not taking.writing and core.now - taking.started_at >= LIMIT_NS:
-        missing = ", ".join(label_of(process_of(m)) for m, part in taking.parts.items() if not _is_whole(part))
-        abandon(core, f"{missing} did not answer within {LIMIT_NS // SECOND} s")
+    taking, limit = core.state.snapshot, core.state.fixed.state_limit_ns
+    if taking is not None and not taking.writing and core.now - taking.started_at >= limit:
+        missing = [label_of(process_of(m)) for m, part in taking.parts.items() if not _is_whole(part)]
+        abandon(core, "unanswered", {"missing": missing})
 
 
 def wake_at(core: SyncerCore) -> int:
     """When a snapshot runs out, or the next is due by the clock."""
     state = core.state
     if state.snapshot is not None:
-        return 2**62 if state.snapshot.writing else state.snapshot.started_at + LIMIT_NS
+        return 2**62 if state.snapshot.writing else state.snapshot.started_at + state.fixed.state_limit_ns
     if state.began and state.fixed.snapshot_every_ns and not state.ending and not state.transfers:
         return state.snapshot_at + state.fixed.snapshot_every_ns
     return 2**62

@@ -105,12 +105,24 @@ def _give_up(core: SyncerCore, transfer: Transfer) -> None:
     del state.transfers[transfer.joiner]
     member = state.members[transfer.joiner]
     member.source = _without_peer(core, transfer.joiner)
-    origin = core.record(
+    member.begin_seq = core.record(
         Kind.STATE_UNAVAILABLE,
         peer=process_of(transfer.joiner),
         value=float(transfer.number),
         reason=member.source,
     )
+    tell_to_begin(core, member)
+
+
+def still_waits(core: SyncerCore, member: Member) -> None:
+    """A learner says that it has not begun: if no state is on its way to it, what it was told was lost."""
+    if member.learner not in core.state.transfers and member.source != "peer":
+        tell_to_begin(core, member)
+
+
+def tell_to_begin(core: SyncerCore, member: Member) -> None:
+    """Let a joiner begin without a peer's state."""
+    state = core.state
     core.send(
         member,
         Begin(
@@ -119,7 +131,7 @@ def _give_up(core: SyncerCore, transfer: Transfer) -> None:
             state.snapshot_done,
             member.known_seq,
             state.closed_below,
-            origin,
+            max(member.begin_seq, member.joined_seq),
             state.clock,
         ),
     )

@@ -213,8 +213,8 @@ class Member(msgspec.Struct):
         PULLs without an answer, of this incarnation; times in a row that it was lost because none came.
     pending, in_hand, sent : dict, int, dict
         Versions that wait by fragment; the fragment that the transport holds; what it has taken and nobody has shown.
-    source : str
-        What its process was told to begin with.
+    source, begin_seq : str, int
+        What its process was told to begin with, and the record of that where it was not its joining.
     rounds_missed, missed_why : int, dict
         Closed rounds without it in a row, and how often for which cause.
     """
@@ -255,6 +255,7 @@ class Member(msgspec.Struct):
     missed_why: dict[str, int] = {}
     stalled: bool = False
     source: str = "initial"
+    begin_seq: int = 0
 
 
 def new_member(learner: int, fragments: int) -> Member:

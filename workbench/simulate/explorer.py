@@ -68,7 +68,7 @@ class ExploreReport(NamedTuple):
     gap: float
 
 
-def run_seed(seed: int, recovery: bool = False) -> Outcome:
+def run_seed(seed: int, recovery: bool = True) -> Outcome:
     """Run the schedule of one seed; ``recovery`` as in `schedules.draw`."""
     return schedules.run(schedules.draw(seed, recovery=recovery))
 

@@ -80,8 +80,8 @@ class JournalChecks:
         self.stamps[int(record.value)] = record.detail["stamp"]
 
     def _abandoned(self, world: World, record: Record) -> None:
-        if record.reason.startswith(("L", "Theta")) and "did not answer" not in record.reason:
-            broken("12: an inconsistent snapshot", record.reason)
+        if record.reason == "inconsistent":
+            broken("12: an inconsistent snapshot", record.detail)
 
     def _step_ended(self, world: World, record: Record) -> None:
         learner = learner_of(record.process)

@@ -66,7 +66,7 @@ def parse(text: str) -> Schedule:
     return msgspec.json.decode(text, type=Schedule)
 
 
-def draw(seed: int, more: bool = True, recovery: bool = False) -> Schedule:
+def draw(seed: int, more: bool = True, recovery: bool = True) -> Schedule:
     """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are.
 
     ``recovery``: states from peers, snapshots and losses of the whole run, too.
@@ -120,7 +120,7 @@ def draw_recovery(seed: int, config: dict[str, Any], horizon_s: float) -> tuple[
     rng = random.Random(f"recovery {seed}")
     config |= {
         "recovery": rng.choice(("peer", "peer", "peer", "fresh")),
-        "state_limit_s": rng.choice((0.3, 2.0)),
+        "state_limit_s": rng.choice((1.0, 4.0)),
         "snapshot_every": rng.choice((0, 0, 4, 10)),
         "snapshot_every_s": rng.choice((0.0, 0.0, 0.5)),
     }
@@ -192,7 +192,7 @@ def _lose(world: World) -> None:
 
 def _go_on(world: World, back: bool) -> None:
     """Resume, unless that has been done already; as it was where there is nothing to go back to."""
-    if not world.syncer.alive:
+    if world.lost:
         world.resume_run(-1 if back and cut_of(world.records) is not None else None)
 
 

@@ -110,6 +110,7 @@ class World:
         self.failed = ""
         self.evaluated_at = -1
         self.outlasting: tuple[Callable[..., None], ...] = ()
+        self.lost = False
         self.last_loss: float | None = None
         self.sizes = list(sizes) or [1] * len(offsets)
         self.identity = identity or {}
@@ -211,6 +212,7 @@ class World:
 
     def lose_everything(self) -> None:
         """Every process is killed, supervisor and evaluator too; what is under way is lost, faults to come stay."""
+        self.lost = True
         for learner, process in self.learners.items():
             if process.alive:
                 process.alive = False
@@ -244,6 +246,7 @@ class World:
         else:
             self.arithmetic.go_back(cut["snapshot"])
         self.finished = self.failed = ""
+        self.lost = False
         self.merged_tokens = merged_tokens(self.records, len(self.sizes), cut)
         for foreign in (self.supervisor, self.evaluator):
             foreign.begin_again(found.state.known_seq.get(foreign.process, 0), found.state.epoch, found.state.clock)
