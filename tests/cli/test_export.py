@@ -21,7 +21,7 @@ def test_each_format_from_the_command_line(tmp_path: Path, told: Tell, capsys: p
     found = told("export", made, "--format", "perfetto", "--out", str(tmp_path / "t.json"))
     assert found["files"] == 1 and found["bytes"] == (tmp_path / "t.json").stat().st_size
     assert any(e["ph"] == "X" for e in json.loads((tmp_path / "t.json").read_text())["traceEvents"])
-    assert told("export", made, "--format", "csv", "--out", str(tmp_path / "csv"))["files"] == 11
+    assert told("export", made, "--format", "csv", "--out", str(tmp_path / "csv"))["files"] == 12
     assert main(["export", made, "--format", "netcdf", "--out", str(tmp_path / "t.nc")]) == 0
     assert "one file" in capsys.readouterr().out
     with xr.open_datatree(tmp_path / "t.nc", engine="h5netcdf") as read:

@@ -87,7 +87,7 @@ class Taped(NamedTuple):
 
 def taped(seed: int, folder: Path, every: int = 25) -> Taped:
     """The run of a seed of the explorer, to its end or its time limit, laid onto a tape."""
-    schedule = schedules.draw(seed, more=False)  # without states from peers, snapshots and resumes
+    schedule = schedules.draw(seed, more=False, recovery=False)  # without states from peers, snapshots and resumes
     config = schedule.run_config()
     looks = Looks(every)
     world = World(

@@ -65,10 +65,12 @@ class Replayed:
 
     Examples
     --------
-    >>> session = wb.replay("runs/first")            # doctest: +SKIP
-    >>> session.weights(41)["embed"].shape           # recomputes merges 0 to 41
-    >>> session.weights(40)                          # computes nothing more
-    >>> session.verify()                             # goes on to the end; raises where a digest differs
+    Merges 0 to 41 are recomputed, then nothing more, then the rest; `verify` raises where a digest differs::
+
+        session = wb.replay("runs/first")
+        session.weights(41)["embed"].shape
+        session.weights(40)
+        session.verify()
     """
 
     def __init__(
