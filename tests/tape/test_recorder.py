@@ -184,6 +184,22 @@ def test_a_failed_commit_changes_nothing_and_draining_again_goes_on(
     assert open_tape(tmp_path).wb.records() == records
 
 
+def test_a_drain_ends_although_the_journal_grows_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a recorder beside a writer that is faster than a commit never rests, and takes a whole core."""
+    records, commit = run_records(), store.commit
+    with JournalWriter(tmp_path / "journal", {"run_id": "r"}) as journal, Recorder(tmp_path) as recorder:
+        journal.append(records[:5])
+        later = iter(records[5:9])
+
+        def growing(*arguments: object) -> None:
+            commit(*arguments)
+            journal.append([record for record in [next(later, None)] if record is not None])
+
+        monkeypatch.setattr(store, "commit", growing)
+        assert recorder.drain() == 5
+        assert recorder.drain() == 1
+
+
 def test_second_recorder_is_refused_with_the_holders_pid(tmp_path: Path) -> None:
     """REPORTED X11."""
     JournalWriter(tmp_path / "journal", {"run_id": "r"}).close()

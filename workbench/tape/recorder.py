@@ -119,7 +119,7 @@ class Recorder:
         return drain_interval_s(elapsed_s, self._cost_s)
 
     def drain(self) -> int:
-        """Commit what the journal has beyond the tape; return how many events that were.
+        """Commit what the journal has now beyond the tape; return how many events that were.
 
         Raises
         ------
@@ -129,7 +129,9 @@ class Recorder:
             When the store or the journal cannot be used.
         """
         before, cost, wall = self.events, time.process_time(), time.perf_counter()
-        while True:
+        with reading(self.folder.journal):
+            end = self.folder.journal.stat().st_size
+        while self.offset < end:  # what is appended meanwhile waits: a drain that ran after it would never end
             contents = read_journal(self.folder.journal, self.offset, SLICE_BYTES)
             if contents.offset == self.offset:
                 break
