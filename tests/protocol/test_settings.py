@@ -19,6 +19,7 @@ CLASSES: dict[str, dict[str, Any]] = {
     "policy": {
         "quorum": 2, "eligibility": "paced", "grace": "all", "grace_s": 1.0, "grace_gamma": 0.1,
         "grace_cap_steps": 2.0, "pull_limit_min_s": 0.5, "guard_nonfinite": False,
+        "guard_norm": 4.0, "guard_cosine": True, "quarantine_after": 2,
     },
     "arithmetic": {
         "merge": "mean", "weights": "uniform", "outer": "sgd", "outer_rate": 0.1, "outer_momentum": 0.2,

@@ -19,6 +19,7 @@ from workbench.replay.exact import Replay
 from workbench.replay.program import read_programs
 from workbench.replay.report import ReplayReport
 from workbench.simulate.numbers import Numbers
+from workbench.simulate.schedules import release_again
 from workbench.simulate.world import World
 from workbench.tape import Input, JournalWriter, Recorder, open_tape
 from workbench.training.program import TrainingProgram
@@ -94,11 +95,12 @@ def live(
     snapshots: Path | None = None,
     wanted: Sequence[float] = (),
     losses: Losses = (),
+    release_every_ns: int = 0,
 ) -> Live:
     """Train to the end; the journal stays in memory, as it would be read from a file.
 
     Snapshots lie in a folder, and are ``wanted`` at times [s]; at a loss every process is killed, and after another
-    time [s] the run is resumed, back at its newest snapshot or as it was.
+    time [s] the run is resumed, back at its newest snapshot or as it was.  Who is quarantined is released so often.
     """
     program = TrainingProgram(config, open_text(config.data))
     numbers, plan = Numbers(config, program, snapshots), FaultPlan(tuple(faults))
@@ -118,6 +120,8 @@ def live(
         world.lose_everything()
         world.now += int(down_s * SECOND)
         world.resume_run(-1 if back else None)
+    if release_every_ns:
+        world.at(release_every_ns, release_again, (world, release_every_ns))
     world.run(until_ns=600 * SECOND)
     assert world.finished == "rounds", (world.finished, world.failed, world.now)
     return Live(config, program, plan, log, numbers.digest())

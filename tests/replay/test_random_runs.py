@@ -27,7 +27,7 @@ def test_a_random_run_replays_in_journal_order_and_in_another(seed: int, text_pa
     changes = [(change.at_ns * SHARE / SECOND, change.values) for change in schedule.changes]
     if seed % 2:
         changes.append((0.4 + seed / 100, {"inner.rate": 5e-3, "inner.batch": 1}))
-    run = live(config, faults, changes)
+    run = live(config, faults, changes, release_every_ns=schedule.release_every_ns)
     for order in ("journal", seed):
         report = replayed(run, order)
         assert report.bit_exact, report.first_difference

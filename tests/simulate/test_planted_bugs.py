@@ -14,6 +14,7 @@ from workbench.protocol import (
     beginnings,
     copies,
     folding,
+    guards,
     learner,
     merging,
     pacer,
@@ -136,6 +137,16 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
         restart,
         "        member.last_step = steps.get(learner, 0)\n",
         "        pass\n",
+    ),
+    "a refused contribution merged all the same": (
+        guards,
+        "    contribution = round_.here.pop(learner)\n",
+        "    contribution = round_.here[learner]\n",
+    ),
+    "a refused contribution's learner pulled again before it is healed": (
+        guards,
+        "            round_.guarded.append(member.learner)\n        updates.enqueue(core, member, p)\n",
+        "            pass\n        member.anew[p] = 0\n",
     ),
     "heartbeat gap of the syncer's own stop not added": (
         syncer,

@@ -99,6 +99,8 @@ def taped(seed: int, folder: Path, every: int = 25) -> Taped:
     )
     for change in schedule.changes:
         world.at(change.at_ns, world.ask, (dict(change.values), "test"))
+    if schedule.release_every_ns:
+        world.at(schedule.release_every_ns, schedules.release_again, (world, schedule.release_every_ns))
     world.run(until_ns=LIMIT_NS)
     looks.look(world)
     folder.mkdir(parents=True)

@@ -179,6 +179,13 @@ class RunConfig:
         ``balanced``, ``layer``, ``tensor`` or ``strided``.
     guard_nonfinite : bool
         Refuse contributions that hold NaN or infinity.
+    guard_norm : float
+        Refuse contributions whose norm is above so many times the median norm of the round's others and of the
+        learner's own last 8; 0: never.
+    guard_cosine : bool
+        Refuse contributions of a learner that is flagged: cosine below -0.3 to the others' mean in 3 rounds running.
+    quarantine_after : int
+        Contributions in a row that are refused for what they hold until a learner is quarantined; 0: never.
     heartbeat_s, heartbeat_limit_s, pull_limit_min_s, start_limit_s, connect_limit_s : float
         Seconds.
     recovery : str
@@ -224,6 +231,9 @@ class RunConfig:
     codec: str = "f32"
     fragmentation: str = "balanced"
     guard_nonfinite: bool = True
+    guard_norm: float = 10.0
+    guard_cosine: bool = False
+    quarantine_after: int = 3
     heartbeat_s: float = 0.5
     heartbeat_limit_s: float = 2.0
     pull_limit_min_s: float = 0.25

@@ -49,6 +49,8 @@ RANGES: dict[str, tuple[float, float]] = {
     "outer_rate": (0, 100),
     "outer_momentum": (0, 0.9999),
     "fold_alpha": (0, 1),
+    "guard_norm": (0, 10**9),
+    "quarantine_after": (0, 10**9),
     "heartbeat_s": (0.01, 600),
     "heartbeat_limit_s": (0.05, 3600),
     "pull_limit_min_s": (0.001, 3600),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, fitting, membership, rounds, snapshots, state_transfers, updates
+from workbench.protocol import admission, fitting, guards, membership, rounds, snapshots, state_transfers
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema, entry
 from workbench.protocol.events import Received
@@ -94,7 +94,7 @@ def _incomplete(core: SyncerCore, member: Member, message: LearnerMessage) -> No
     """Records before this message were lost: it may have no effect; ask for them, once per half second."""
     if isinstance(message, Fragment):
         _drop(core, message, "records")
-        _after_drop(core, member, core.state.rounds.get(message.round), message.fragment, "records")
+        guards.after_drop(core, member, core.state.rounds.get(message.round), message.fragment, "records")
     elif isinstance(message, StateCopy):
         core.out.append(Release(message.handle))
     if core.now - member.asked_again_at >= ASK_AGAIN_NS:
@@ -180,7 +180,7 @@ def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Receiv
     reason = _why_unusable(core, member, round_, event)
     if reason:
         _drop(core, message, reason)
-        _after_drop(core, member, round_, message.fragment, reason)
+        guards.after_drop(core, member, round_, message.fragment, reason)
         return
     assert round_ is not None
     _note_arrival(core, message, Kind.FRAGMENT_ARRIVED, message.codec)
@@ -188,25 +188,16 @@ def _fragment(core: SyncerCore, member: Member, message: Fragment, event: Receiv
         core,
         round_,
         member.learner,
-        Contribution(message.base_version, message.step, message.steps, message.tokens, message.digest, message.handle),
+        Contribution(
+            message.base_version,
+            message.step,
+            message.steps,
+            message.tokens,
+            message.digest,
+            message.handle,
+            event.norm,
+        ),
     )
-
-
-def _after_drop(core: SyncerCore, member: Member, round_: Round | None, p: int, reason: str) -> None:
-    """Not clean for the fragment until newer METADATA; after bad numbers, until it is folded anew."""
-    if reason == "duplicate":
-        return
-    member.blocked[p] = reason
-    pull = round_.pulls.get(member.learner) if round_ is not None else None
-    if round_ is not None and pull is not None and pull.state == PullState.OUTSTANDING:
-        pull.state = PullState.DROPPED
-        round_.left_out[member.learner] = reason
-    if reason == "nonfinite":
-        core.state.anew_serial += 1
-        member.anew[p] = core.state.anew_serial
-        if round_ is not None:
-            round_.guarded.append(member.learner)
-        updates.enqueue(core, member, p)
 
 
 def _refusal(core: SyncerCore, member: Member, message: Refused) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.protocol import averages, rounds, snapshots, state_transfers, updates
+from workbench.protocol import averages, quorum, rounds, snapshots, state_transfers, updates
 from workbench.protocol.actions import Fail, Send
 from workbench.protocol.messages import CONTROL, Change, End, Join, Metadata, Welcome
 from workbench.protocol.records import Kind, label_of, process_of
@@ -113,7 +113,7 @@ def _admit(
         detail=dict(identity or {}),
     )
     _welcome(core, member, rejoin, member.joined_seq)
-    judge_quorum(core)
+    quorum.judge(core)
     state_transfers.begin(core, member)
 
 
@@ -169,7 +169,7 @@ def begin(core: SyncerCore, reason: str) -> None:
     """Rounds may open from now on."""
     core.state.began = True
     core.record(Kind.ROUNDS_BEGAN, value=float(len(core.state.members)), reason=reason)
-    judge_quorum(core)
+    quorum.judge(core)
 
 
 def progressed(core: SyncerCore, member: Member, message: Metadata) -> None:
@@ -222,7 +222,7 @@ def lose(core: SyncerCore, member: Member, reason: str) -> None:
     rounds.lost(core, member.learner)
     snapshots.lost(core, member.learner)
     state_transfers.lost(core, member.learner)
-    judge_quorum(core)
+    quorum.judge(core)
 
 
 def left(core: SyncerCore, member: Member) -> None:
@@ -258,19 +258,3 @@ def refused_message(core: SyncerCore, connection: int, learner: int) -> None:
         return
     if member.process_number > member.ended:
         _admit(core, member, rejoin=True)
-
-
-def judge_quorum(core: SyncerCore) -> None:
-    """Say at once when fewer than K learners could ever become ready, and when that is over."""
-    state = core.state
-    possible, quorum = core.possible(), state.book.policy.quorum
-    if not state.began or state.ending:
-        return
-    if len(possible) < quorum and not state.quorum_lost:
-        state.quorum_lost = True
-        present = {m.learner for m in possible}
-        missing = [label_of(process_of(m)) for m in range(state.fixed.learners) if m not in present]
-        core.record(Kind.QUORUM_LOST, value=float(len(possible)), steps=quorum, detail={"missing": missing})
-    elif len(possible) >= quorum and state.quorum_lost:
-        state.quorum_lost = False
-        core.record(Kind.QUORUM_REGAINED, value=float(len(possible)), steps=quorum)

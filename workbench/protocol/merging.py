@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.algorithms.weights import WEIGHTS
-from workbench.protocol import pacer, starvation, updates
+from workbench.protocol import guards, pacer, starvation, updates
 from workbench.protocol.actions import Commit, Merge, Release
 from workbench.protocol.events import CommitDone, MergeDone
 from workbench.protocol.records import Kind
@@ -14,7 +14,13 @@ from workbench.protocol.syncer_state import Contribution, Round, RoundState
 
 
 def merge(core: SyncerCore, round_: Round) -> None:
-    """Enough is here: weigh it and have it merged, or skip the round if it weighs nothing."""
+    """Enough is here: have what no guard refuses merged."""
+    guards.refuse_norms(core, round_)
+    _order(core, round_)
+
+
+def _order(core: SyncerCore, round_: Round) -> None:
+    """Weigh what is here and have it merged, or skip the round if it weighs nothing."""
     state = core.state
     version = state.versions[round_.p]
     weigh = WEIGHTS[round_.settings.weights]
@@ -22,10 +28,12 @@ def merge(core: SyncerCore, round_: Round) -> None:
     used = [round_.here[m] for m in learners]
     weights = [weigh(c.steps, c.tokens, version - c.base_version) for c in used]
     if not learners or sum(weights) <= 0.0:
-        skip(core, round_, "weights_zero" if learners else "nonfinite")
+        refused = [why for why in round_.left_out.values() if why in guards.REFUSED]
+        skip(core, round_, "weights_zero" if learners else (refused or ["nonfinite"])[-1])
         return
-    round_.state = RoundState.MERGING
-    round_.merge_at = core.now
+    if round_.state != RoundState.MERGING:
+        round_.state = RoundState.MERGING
+        round_.merge_at = core.now
     round_.merging = learners
     settings = {
         "merge": round_.settings.merge,
@@ -55,6 +63,9 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
     round_ = core.state.rounds.get(done.round)
     if round_ is None or round_.state != RoundState.MERGING:
         return
+    if guards.refuse_opposed(core, round_, done):
+        _order(core, round_)
+        return
     if not done.finite:
         skip(core, round_, "nonfinite")
         return
@@ -74,6 +85,7 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
         reason=round_.settings.merge,
         detail=_detail(core, round_, used, done),
     )
+    guards.note_merge(core, round_, done)
     core.out.append(Commit(round_.t, round_.p, version))
 
 

@@ -76,6 +76,7 @@ class Kind(IntEnum):
     STATE_UNAVAILABLE = 34
     SNAPSHOT_COMPLETED = 35
     SNAPSHOT_ABANDONED = 36
+    LEARNER_FLAGGED = 37
     # the syncer: rounds (MERGED is its program, with SETTING_APPLIED)
     ROUND_OPENED = 40
     ROUND_READY = 41
@@ -219,6 +220,7 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), open (tokens)",
     Kind.SNAPSHOT_ABANDONED: "value=number, reason=unanswered|inconsistent|run_ended|why it could not be written; "
     "detail: missing (labels), fault",
+    Kind.LEARNER_FLAGGED: "peer, round, fragment, value=cosine to the others' mean, steps=rounds running",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
     Kind.QUORUM_REACHED: "round, fragment, value=grace window [s]",
@@ -227,15 +229,15 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.FRAGMENT_ARRIVED: "peer, round, fragment, base_version, step, steps, tokens, reason=codec, digest; "
     "cause=FRAGMENT_CAPTURED",
     Kind.FRAGMENT_DROPPED: "as FRAGMENT_ARRIVED, reason=late|gone|pull_limit|stale|shape|nonfinite|guard|"
-    "incarnation|duplicate|records|quarantined",
+    "incarnation|duplicate|records|quarantined; detail of guard: guard=norm|cosine and what it measured",
     Kind.REFUSAL_ARRIVED: "peer, round, fragment, reason; cause=PULL_REFUSED",
     Kind.MERGED: "round, fragment, version (new), base_version, tokens (moved), digest of Theta_p, setting=revision",
     Kind.MERGE_COMMITTED: "round, fragment, version",
     Kind.UPDATE_SENT: "peer, fragment, version, round (that made it), value=1 if anew",
-    Kind.ROUND_SKIPPED: "round, fragment, reason=backlog|weights_zero|nonfinite",
+    Kind.ROUND_SKIPPED: "round, fragment, reason=backlog|weights_zero|nonfinite|guard",
     Kind.ROUND_RESTARTED: "round, fragment: found open in the journal after a restart",
     Kind.ROUND_ABORTED: "round, fragment, reason",
-    Kind.SETTING_CHANGED: "setting=revision; detail: values {key: value}, who",
+    Kind.SETTING_CHANGED: "setting=revision; detail: values {key: value}, who; of a quarantine: peer, reason",
     Kind.SETTING_REFUSED: "reason; detail: values, who",
     Kind.PROCESS_STARTED: "peer, value=process number",
     Kind.PROCESS_ENDED: "peer, value=process number, reason=exit code or signal; detail: line (if it said one)",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.protocol import averages
+from workbench.protocol import averages, guards
 from workbench.protocol.arrivals import folded_anew
 from workbench.protocol.clocks import merged
 from workbench.protocol.pacer import next_round, renew_closed_below
@@ -207,9 +207,8 @@ def _apply(restoring: Restoring, record: Record) -> None:
         state.next_t = int(record.value)
     elif kind in (Kind.ROUND_SKIPPED, Kind.ROUND_ABORTED):
         state.rounds.pop(record.round, None)
-    elif kind == Kind.FRAGMENT_DROPPED and record.reason == "nonfinite":
-        state.anew_serial += 1
-        _member(state, learner_of(record.peer)).anew[record.fragment] = state.anew_serial
+    elif kind == Kind.FRAGMENT_DROPPED and record.reason in guards.POISON:
+        _refused(state, record)
     elif kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
         state.quorum_lost = kind == Kind.QUORUM_LOST
     elif kind == Kind.RUN_ENDED:
@@ -250,10 +249,20 @@ def _joined(state: SyncerState, record: Record) -> None:
 def _apply_setting(state: SyncerState, record: Record) -> None:
     values = record.detail["values"]
     if "quarantined" in values:
-        _member(state, learner_of(record.peer)).quarantined = values["quarantined"]
+        member = _member(state, learner_of(record.peer))
+        member.quarantined, member.poisonings = values["quarantined"], 0
     else:
         state.book.apply(values, state.fixed)
         state.changed_seq = record.seq
+
+
+def _refused(state: SyncerState, record: Record) -> None:
+    """A contribution that was refused for what it holds."""
+    member = _member(state, learner_of(record.peer))
+    guards.count_refusal(member, record.reason, record.detail)
+    if record.reason in guards.REFUSED:
+        state.anew_serial += 1
+        member.anew[record.fragment] = state.anew_serial
 
 
 def _reopen(state: SyncerState, record: Record) -> None:
@@ -285,3 +294,4 @@ def _apply_merge(state: SyncerState, record: Record) -> None:
         member = _member(state, learner)
         member.last_merged[p] = record.version
         member.last_merged_step[p] = step
+    guards.count_merge(state.members, p, detail["learners"], detail["norms"], detail["cosines"])

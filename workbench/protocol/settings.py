@@ -24,6 +24,9 @@ class Policy(msgspec.Struct, gc=False):
     grace_cap_steps: float
     pull_limit_min_s: float
     guard_nonfinite: bool
+    guard_norm: float
+    guard_cosine: bool
+    quarantine_after: int
 
 
 class MergeSettings(msgspec.Struct, gc=False, frozen=True):

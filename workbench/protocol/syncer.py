@@ -18,6 +18,8 @@ from workbench.protocol import (
     membership,
     merging,
     pacer,
+    quarantine,
+    quorum,
     rounds,
     snapshots,
     state_transfers,
@@ -39,7 +41,7 @@ from workbench.protocol.events import (
     SyncerInput,
 )
 from workbench.protocol.messages import End
-from workbench.protocol.records import Kind, label_of, process_of
+from workbench.protocol.records import Kind
 from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook
 from workbench.protocol.syncer_core import LATE_WAKE_NS, SyncerCore
 from workbench.protocol.syncer_state import NEVER, UNSET, RoundState, SyncerState, shift
@@ -116,7 +118,7 @@ class SyncerMachine:
                 core.record(Kind.ROUND_ABORTED, round=t, fragment=p, reason="rolled_back")
         if reason != "new":
             _note_restart(core, uncommitted)
-            membership.judge_quorum(core)
+            quorum.judge(core)
         if state.start_until == UNSET:
             state.start_until = now + state.fixed.start_limit_ns
         state.next_beat = now + state.fixed.heartbeat_ns
@@ -251,30 +253,10 @@ def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
     )
     for round_ in state.rounds.values():
         rounds.renew_limits(core, round_)
-    membership.judge_quorum(core)
+    quorum.judge(core)
     for member in state.members.values():
         if member.connected:
             membership.send_settings(core, member)
-
-
-def _quarantine_asked(core: SyncerCore, event: QuarantineAsked) -> None:
-    """Keep a learner out of the merges, or let it in again."""
-    member = core.state.members.get(event.learner)
-    if member is None:
-        core.record(
-            Kind.SETTING_REFUSED,
-            reason=f"{label_of(process_of(event.learner))} has not joined; nothing to quarantine",
-            detail={"values": {"quarantined": event.quarantined}, "who": event.who},
-        )
-        return
-    member.quarantined = event.quarantined
-    core.record(
-        Kind.SETTING_CHANGED,
-        setting=core.state.book.revision,
-        peer=process_of(event.learner),
-        detail={"values": {"quarantined": event.quarantined}, "who": event.who},
-    )
-    membership.judge_quorum(core)
 
 
 def _stop_asked(core: SyncerCore, event: StopAsked) -> None:
@@ -290,7 +272,7 @@ _HANDLERS: dict[type, Any] = {
     CommitDone: merging.commit_done,
     Handed: _handed,
     SettingsAsked: _settings_asked,
-    QuarantineAsked: _quarantine_asked,
+    QuarantineAsked: quarantine.asked,
     SnapshotAsked: snapshots.asked,
     SnapshotWritten: snapshots.written,
     StopAsked: _stop_asked,

@@ -47,7 +47,10 @@ class PullRecord(msgspec.Struct, gc=False):
 
 
 class Contribution(msgspec.Struct, gc=False):
-    """A fragment that is here: its counters as captured after own step ``step``, its payload under ``handle``."""
+    """A fragment that is here: its counters as captured after own step ``step``, its payload under ``handle``.
+
+    ``norm`` is that of its difference to the current version, as its receiver found it.
+    """
 
     base_version: int
     step: int
@@ -55,6 +58,7 @@ class Contribution(msgspec.Struct, gc=False):
     tokens: int
     digest: int
     handle: int
+    norm: float = 0.0
 
 
 class Round(msgspec.Struct):
@@ -200,7 +204,10 @@ class Member(msgspec.Struct):
     anew : list of int
         Above 0: it has to fold the fragment anew, and has not said so.
     quarantined, stalled : bool
-        Kept out by somebody; METADATA too old.
+        Kept out by somebody or by a guard; METADATA too old.
+    norms, opposed, poisonings : dict of fragment to list of float, int, int
+        Norms of its last merged contributions, rounds running in which it was against the others, and contributions
+        in a row that were refused for what they hold.
     last_heard, metadata_at : int
         When anything, and when METADATA came.
     recent, median_ns, step_ema : list of int, int, float
@@ -254,6 +261,9 @@ class Member(msgspec.Struct):
     rounds_missed: int = 0
     missed_why: dict[str, int] = {}
     stalled: bool = False
+    norms: dict[int, list[float]] = {}
+    opposed: int = 0
+    poisonings: int = 0
     source: str = "initial"
     begin_seq: int = 0
 

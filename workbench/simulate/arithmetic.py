@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from workbench.algorithms.poisons import AFTER_CODEC, NOT_FINITE, Poison
@@ -114,7 +115,7 @@ class Arithmetic(Protocol):
 
 
 class Work(NamedTuple):
-    """A contribution without numbers: whose steps, since which base."""
+    """A contribution without numbers: whose steps, since which base, and how it would look to a guard."""
 
     learner: int
     fragment: int
@@ -123,6 +124,11 @@ class Work(NamedTuple):
     finite: bool
     fits: bool = True
     foreign: bool = False
+    norm: float = 1.0
+    cosine: float = 1.0
+
+
+_POINTS = {"flip": -1.0, "random": 0.0}
 
 
 class Held(NamedTuple):
@@ -201,7 +207,19 @@ class Ledgered:
         kind = poison.kind if poison is not None else ""
         finite = kind not in NOT_FINITE and (learner, fragment) not in self.published_unsound
         foreign = (learner, fragment) in self.foreign
-        work = Work(learner, fragment, self.base[learner][fragment], steps, finite, kind not in AFTER_CODEC, foreign)
+        looks = abs(poison.factor) if poison is not None and kind == "scale" else 1.0
+        points = _POINTS.get(kind, 1.0) if poison is None or poison.factor >= 0 else -1.0
+        work = Work(
+            learner,
+            fragment,
+            self.base[learner][fragment],
+            steps,
+            finite,
+            kind not in AFTER_CODEC,
+            foreign,
+            looks,
+            points,
+        )
         handle = self._keep(work)
         return CaptureNumbers(hash((learner, fragment, *steps)) & 0xFFFFFFFF, self.fragment_bytes, handle)
 
@@ -234,7 +252,7 @@ class Ledgered:
     def looks(self, handle: int) -> tuple[bool, bool, float]:
         """See `Arithmetic.looks`."""
         payload = self.payloads[handle]
-        return (payload.finite, payload.fits, 1.0) if isinstance(payload, Work) else (True, True, 1.0)
+        return (payload.finite, payload.fits, payload.norm) if isinstance(payload, Work) else (True, True, 1.0)
 
     def release(self, handle: int) -> None:
         """See `Arithmetic.release`."""
@@ -242,11 +260,11 @@ class Ledgered:
 
     def merge(self, order: Merge) -> MergeNumbers:
         """See `Arithmetic.merge`."""
-        used = [self.payloads[handle] for handle in order.handles]
-        self.slots[order.fragment][order.version] = [w for w in used if isinstance(w, Work)]
-        ones = [1.0] * len(used)
-        digest = hash((order.fragment, order.version, *order.learners)) & 0xFFFFFFFF
-        return MergeNumbers(True, digest, 1, 1.0, ones, ones, [1] * len(used))
+        used = [w for handle in order.handles if isinstance(w := self.payloads[handle], Work)]
+        self.slots[order.fragment][order.version] = used
+        digest = merged_digest(order.fragment, order.version, order.learners)
+        cosines = [w.cosine if len(used) > 1 else 0.0 for w in used]
+        return MergeNumbers(True, digest, 1, 1.0, [w.norm for w in used], cosines, [1] * len(used))
 
     def commit(self, fragment: int, version: int) -> None:
         """See `Arithmetic.commit`."""
@@ -321,6 +339,11 @@ class Ledgered:
     def evaluate(self) -> float | None:
         """See `Arithmetic.evaluate`."""
         return None
+
+
+def merged_digest(fragment: int, version: int, learners: Sequence[int]) -> int:
+    """What stands for the digest of a version that is merged of the work of these learners."""
+    return hash((fragment, version, *learners)) & 0xFFFFFFFF
 
 
 def _digest_of(held: Held) -> int:

@@ -160,6 +160,8 @@ class Watch:
 
     def _note_merged(self, world: World, order: act.Merge, learner: int, steps: tuple[int, ...]) -> None:
         """Steps count as merged when their merge is in the journal."""
+        if (order.round, learner) in self.journal.refused:
+            return
         if self.journal.versions[order.fragment] >= order.version:
             self.merged_steps[learner, order.fragment].update(steps)
             self.merged_by.setdefault((learner, order.fragment), []).append((order.version, steps))

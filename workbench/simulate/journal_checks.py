@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from workbench.protocol import events as ev
+from workbench.protocol.guards import REFUSED
 from workbench.protocol.records import Kind, Record, label_of, learner_of
 from workbench.protocol.settings import MergeSettings
+from workbench.simulate.arithmetic import merged_digest
 from workbench.tape.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ class JournalChecks:
         self.pulls: set[tuple[int, int, int]] = set()
         self.ever_pulled: dict[int, set[int]] = {}
         self.arrived: set[tuple[int, int]] = set()
+        self.refused: set[tuple[int, int]] = set()
         self.last_t = 0
         self.ledger = Ledger(learners, fragments, [1] * fragments)
         self.healed: dict[int, tuple[int, int]] = {}
@@ -73,7 +76,7 @@ class JournalChecks:
         recorded = {int(m): n for m, n in cut["steps"].items()}
         self.steps = {m: recorded.get(m, 0) for m in self.steps}
         self.open, self.merging, self.opened_at = {}, set(), {}
-        self.pulls, self.ever_pulled, self.arrived = set(), {}, set()
+        self.pulls, self.ever_pulled, self.arrived, self.refused = set(), {}, set(), set()
         self.last_t = 0
 
     def _asked_state(self, world: World, record: Record) -> None:
@@ -127,6 +130,7 @@ class JournalChecks:
     def _restarted(self, world: World, record: Record) -> None:
         self.merging.discard(record.round)
         self.arrived = {key for key in self.arrived if key[0] != record.round}
+        self.refused = {key for key in self.refused if key[0] != record.round}
 
     def _quorum(self, world: World, record: Record) -> None:
         """Recount, from the truth, who may be counted: healed, far enough, or its fragment here."""
@@ -152,9 +156,11 @@ class JournalChecks:
 
     def _answered(self, world: World, record: Record) -> None:
         """A refused or dropped answer: the learner may be asked again."""
-        if record.reason != "nonfinite":
-            learner = learner_of(record.peer)
+        learner = learner_of(record.peer)
+        if record.reason not in REFUSED:
             self.pulls.discard((record.round, learner, self.incarnations[learner]))
+        elif (record.round, learner) in self.arrived:
+            self.refused.add((record.round, learner))
 
     def _arrived(self, world: World, record: Record) -> None:
         learner = learner_of(record.peer)
@@ -170,6 +176,9 @@ class JournalChecks:
         p = record.fragment
         if record.version != self.versions[p] + 1:
             broken("1: version does not rise by one", (p, self.versions[p], record.version))
+        here = sorted(m for t, m in self.arrived - self.refused if t == record.round)
+        if record.detail["learners"] != here or record.digest != merged_digest(p, record.version, here):
+            broken("11: not the merge of what arrived and was not refused", (record.detail["learners"], here))
         self.versions[p] = record.version
         self._forget_round(record.round)
 

@@ -1,149 +1,28 @@
-"""Random schedules for the explorer: a small run, its timing, and the faults that strike it."""
+"""Schedules of the explorer: how one is run under all invariants, and made smaller when it fails."""
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
 from workbench.algorithms.schedule import offsets
-from workbench.config import RunConfig, VirtualConfig
-from workbench.protocol.events import SnapshotAsked
-from workbench.protocol.faults import Fault, FaultPlan
+from workbench.protocol.events import QuarantineAsked, SnapshotAsked
+from workbench.protocol.faults import FaultPlan
 from workbench.protocol.restart import cut_of
 from workbench.protocol.syncer_state import RoundState
 from workbench.simulate.arithmetic import Ledgered
-from workbench.simulate.drawn_faults import ROUNDS, draw_fault, draw_more
+from workbench.simulate.drawing import draw
+from workbench.simulate.drawn_faults import ROUNDS
 from workbench.simulate.durations import SECOND
 from workbench.simulate.invariants import Watch
+from workbench.simulate.schedule import Change, Loss, Schedule, parse
 from workbench.simulate.world import World
+
+__all__ = ["ROUNDS", "Change", "Loss", "Outcome", "Schedule", "build", "draw", "parse", "run", "shrink", "stuck"]
 
 LOSING = ("cut", "cut_up", "cut_down", "lose_up", "lose_down", "loss")
 """Kinds of fault after which the bound B is not claimed: messages are lost without a closed connection."""
-
-
-class Change(msgspec.Struct, frozen=True):
-    """A live setting changed at a time."""
-
-    at_ns: int
-    values: dict[str, Any]
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """Every process is killed; after ``down_ns`` the run is resumed, ``back`` at its newest snapshot or as it was."""
-
-    at_ns: int
-    down_ns: int
-    back: bool
-
-
-class Schedule(msgspec.Struct, frozen=True):
-    """One run to explore; its JSON is the line that replays it."""
-
-    seed: int
-    config: dict[str, Any]
-    virtual: dict[str, Any]
-    faults: tuple[Fault, ...]
-    changes: tuple[Change, ...] = ()
-    losses: tuple[Loss, ...] = ()
-    wanted_ns: tuple[int, ...] = ()
-    """When somebody asks for a snapshot."""
-
-    def run_config(self) -> RunConfig:
-        """The configuration of the run."""
-        virtual = {**self.virtual, "slow": tuple(self.virtual.get("slow", ()))}
-        return RunConfig(seed=self.seed, eval_every=0, virtual=VirtualConfig(**virtual), **self.config)
-
-    def text(self) -> str:
-        """One line of JSON."""
-        return msgspec.json.encode(self).decode()
-
-
-def parse(text: str) -> Schedule:
-    """A schedule from its line."""
-    return msgspec.json.decode(text, type=Schedule)
-
-
-def draw(seed: int, more: bool = True, recovery: bool = True) -> Schedule:
-    """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are.
-
-    ``recovery``: states from peers, snapshots and losses of the whole run, too.
-    """
-    rng = random.Random(seed)
-    learners = rng.randint(2, 6)
-    period = rng.randint(1, 5)
-    fragments = rng.randint(max(1, period - 2), period)
-    lead = rng.choice((None, None, None, None, 0, 1, 2))
-    config: dict[str, Any] = {
-        "learners": learners,
-        "rounds": ROUNDS,
-        "period": period,
-        "fragments": fragments,
-        "overlap": rng.randint(0, min(3, period - 1)),
-        "quorum": rng.choice((1, 1, rng.randint(1, learners), learners)),
-        "eligibility": rng.choice(("fresh", "fresh", "paced", "step")),
-        "grace": rng.choice(("adaptive", "adaptive", "none", "fixed", "all")),
-        "grace_s": 0.05,
-        "lead": lead,
-        "anchor": rng.choice(("current", "current", "current", "base")),
-        "fold": rng.choice(("overwrite", "overwrite", "blend", "delay_corrected")),
-        "fold_at": rng.choice(("receipt", "receipt", "due")),
-        "start_limit_s": rng.choice((0.3, 2.0, 5.0)),
-    }
-    if config["grace"] == "all" and config["eligibility"] == "step" and lead is None:
-        config["eligibility"] = "fresh"  # waiting for the slowest while the others run on at once grows without end
-    virtual = {
-        "step_s": 0.1,
-        "step_model": rng.choice(("fixed", "jitter", "jitter", "heavy")),
-        "jitter": rng.choice((0.03, 0.1, 0.3)),
-        "slow": [rng.choice((1.0, 1.0, 1.0, 1.22, 2.0)) for _ in range(learners)],
-        "delay_s": rng.choice((0.0, 0.001, 0.02)),
-        "delay_jitter": rng.choice((0.0, 0.5)),
-        "start_s": rng.choice((0.05, 0.3)),
-        "merge_s": rng.choice((0.0005, 0.01)),
-    }
-    horizon = ROUNDS / fragments * period * 0.1 * 0.9
-    faults = [draw_fault(rng, learners, horizon) for _ in range(rng.randint(3, 7))]
-    by_step = config["eligibility"] == "step"
-    changes = tuple(draw_change(rng, learners, horizon, by_step) for _ in range(rng.choice((0, 0, 0, 1, 2))))
-    if more:
-        faults += draw_more(seed, learners, horizon)
-    config["recovery"] = "fresh"
-    losses, wanted = draw_recovery(seed, config, horizon) if recovery else ((), ())
-    return Schedule(seed, config, virtual, tuple(sorted(faults, key=lambda f: f.at_ns)), changes, losses, wanted)
-
-
-def draw_recovery(seed: int, config: dict[str, Any], horizon_s: float) -> tuple[tuple[Loss, ...], tuple[int, ...]]:
-    """Snapshots, what joiners begin with, and losses of the whole run; the first two go into ``config``."""
-    rng = random.Random(f"recovery {seed}")
-    config |= {
-        "recovery": rng.choice(("peer", "peer", "peer", "fresh")),
-        "state_limit_s": rng.choice((1.0, 4.0)),
-        "snapshot_every": rng.choice((0, 0, 4, 10)),
-        "snapshot_every_s": rng.choice((0.0, 0.0, 0.5)),
-    }
-    at = sorted(rng.uniform(0.2, max(horizon_s, 0.5)) for _ in range(rng.choice((0, 0, 1, 2))))
-    losses = tuple(Loss(int(s * SECOND), int(rng.choice((0.01, 0.5)) * SECOND), rng.random() < 0.6) for s in at)
-    wanted = tuple(int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND) for _ in range(rng.choice((0, 0, 1, 2))))
-    return losses, wanted
-
-
-def draw_change(rng: random.Random, learners: int, horizon_s: float, waits_for_steps: bool) -> Change:
-    """A change of a live setting; ``waits_for_steps``: not to grace = all, as in `draw`."""
-    values: dict[str, Any] = rng.choice(
-        (
-            {"quorum": rng.randint(1, learners)},
-            {"grace": rng.choice(("none", "adaptive", "adaptive" if waits_for_steps else "all"))},
-            {"eligibility": rng.choice(("fresh", "paced"))},
-            {"merge": rng.choice(("mean", "rda")), "outer_rate": rng.choice((0.3, 0.9))},
-            {"weights": rng.choice(("tokens", "uniform"))},
-            {"fold": rng.choice(("overwrite", "blend", "delay_corrected"))},
-            {"outer": "sgd"},
-        )
-    )
-    return Change(int(rng.uniform(0.2, horizon_s) * SECOND), values)
 
 
 class Outcome(msgspec.Struct):
@@ -177,7 +56,9 @@ def build(schedule: Schedule) -> tuple[World, Watch]:
     )
     for change in schedule.changes:
         world.at(change.at_ns, world.ask, (dict(change.values), "explorer"))
-    world.outlasting = (_lose, _go_on, _want)
+    world.outlasting = (_lose, _go_on, _want, release_again)
+    if schedule.release_every_ns:
+        world.at(schedule.release_every_ns, release_again, (world, schedule.release_every_ns))
     for loss in schedule.losses:
         world.at(loss.at_ns, _lose, (world,))
         world.at(loss.at_ns + loss.down_ns, _go_on, (world, loss.back))
@@ -194,6 +75,14 @@ def _go_on(world: World, back: bool) -> None:
     """Resume, unless that has been done already; as it was where there is nothing to go back to."""
     if world.lost:
         world.resume_run(-1 if back and cut_of(world.records) is not None else None)
+
+
+def release_again(world: World, every_ns: int) -> None:
+    """Let in who is quarantined, again and again."""
+    world.at(world.now + every_ns, release_again, (world, every_ns))
+    for member in list(world.syncer.machine.state.members.values()):
+        if member.quarantined:
+            world.give(world.syncer, QuarantineAsked(member.learner, False, "explorer"))
 
 
 def _want(world: World) -> None:
@@ -279,6 +168,7 @@ def _smaller(schedule: Schedule) -> list[Schedule]:
     plainer = {
         "eligibility": "fresh", "grace": "adaptive", "anchor": "current", "fold": "overwrite",
         "fold_at": "receipt", "lead": None, "recovery": "fresh", "snapshot_every": 0, "snapshot_every_s": 0.0,
+        "guard_norm": 0.0, "guard_cosine": False, "quarantine_after": 0,
     }  # fmt: skip
     out = [
         msgspec.structs.replace(schedule, faults=schedule.faults[:i] + schedule.faults[i + 1 :])

@@ -24,6 +24,8 @@ _ANSWERS = {
     Kind.FRAGMENT_DROPPED: "dropped",
     Kind.REFUSAL_ARRIVED: "refused",
 }
+GUARD = "guard"
+"""Why a fragment that has arrived is dropped all the same."""
 _NO_ANSWERS = ("duplicate", "gone", "incarnation")
 _CLOSES = (Kind.MERGE_COMMITTED, Kind.ROUND_SKIPPED, Kind.ROUND_ABORTED)
 
@@ -86,7 +88,8 @@ class RoundsThen:
         """What a PULL came to; a fragment of another life, or a second one, answers none."""
         learner = learner_of(self.events.value("peer", SYNCER, place))
         dropped = kind == Kind.FRAGMENT_DROPPED
-        if dropped and (answers.get(learner) != "asked" or self.events.reason(SYNCER, place) in _NO_ANSWERS):
+        wanted = "arrived" if dropped and self.events.reason(SYNCER, place) == GUARD else "asked"
+        if dropped and (answers.get(learner) != wanted or self.events.reason(SYNCER, place) in _NO_ANSWERS):
             return
         answers[learner] = _ANSWERS[kind]
 

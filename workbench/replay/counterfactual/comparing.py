@@ -13,7 +13,8 @@ VALUES: dict[Kind, frozenset[str]] = {
     Kind.FRAGMENT_CAPTURED: frozenset({"steps", "tokens", "digest"}),
     Kind.SETTING_APPLIED: frozenset({"detail"}),
     Kind.FRAGMENT_ARRIVED: frozenset({"steps", "tokens", "digest"}),
-    Kind.FRAGMENT_DROPPED: frozenset({"steps", "tokens", "digest"}),
+    Kind.FRAGMENT_DROPPED: frozenset({"steps", "tokens", "digest", "detail"}),
+    Kind.LEARNER_FLAGGED: frozenset({"value"}),
     Kind.MERGED: frozenset({"steps", "tokens", "digest", "reason", "detail"}),
     Kind.EVALUATED: frozenset({"value", "tokens"}),
 }

@@ -13,6 +13,7 @@ twice.  What is levelled, and why it cannot matter:
   an UPDATE counts as under way for 2 s, a pull limit is its least value.  They set times, which the search
   chooses itself.
 - *Counts of rounds missed* end in a report and in nothing else.
+- *Norms of contributions* are all the same here, so that no guard refuses one.
 - The order of keys in ``here``, ``pulls``, ``sent`` and ``captures`` (all read by key or in sorted order); that
   of the inbox and of waiting updates is the order of arrival and stays.
 """
@@ -93,6 +94,7 @@ def tidy_syncer(state: SyncerState) -> None:
         member.unanswered = 0
         member.median_ns = member.joined_seq = member.rounds_missed = 0
         member.missed_why = {}
+        member.norms = {}
         member.blocked = ["blocked" if why else "" for why in member.blocked]
         member.sent = dict(sorted(member.sent.items()))
         if NOW - member.asked_again_at >= ASKED_AGAIN_FOR_NS:
