@@ -83,22 +83,14 @@ def refuse_opposed(core: SyncerCore, round_: Round, done: MergeDone) -> bool:
     cosine, learner = min(against)
     member = core.state.members[learner]
     member.opposed += 1
-    _flag(core, member, round_, cosine)
     _refuse(core, round_, learner, {"guard": "cosine", "cosine": cosine, "rounds": member.opposed})
     return True
-
-
-def note_merge(core: SyncerCore, round_: Round, done: MergeDone) -> None:
-    """What a merge says of its contributors; who is against the others once too often is flagged."""
-    members = core.state.members
-    for learner in count_merge(members, round_.p, round_.merging, done.norms, done.cosines):
-        _flag(core, members[learner], round_, dict(zip(round_.merging, done.cosines, strict=True))[learner])
 
 
 def count_merge(
     members: dict[int, Member], p: int, learners: Sequence[int], norms: Sequence[float], cosines: Sequence[float]
 ) -> list[int]:
-    """Keep the norms of merged contributions, and who was against the others; returns the latter's learners."""
+    """Keep the norms of merged contributions, and who was against the others; returns who is flagged for that."""
     against = dict(_against(learners, cosines))
     for learner, norm in zip(learners, norms, strict=True):
         member = members[learner]
@@ -107,7 +99,7 @@ def count_merge(
             member.norms[p] = [*member.norms.get(p, []), norm][-NORMS_KEPT:]
         if len(learners) > OTHERS_NEEDED:
             member.opposed = member.opposed + 1 if learner in against else 0
-    return list(against)
+    return [learner for learner in learners if members[learner].opposed >= ROUNDS_RUNNING]
 
 
 def count_refusal(member: Member, reason: str, detail: dict[str, Any]) -> None:
@@ -121,20 +113,6 @@ def _against(learners: Sequence[int], cosines: Sequence[float]) -> list[tuple[in
     if len(learners) <= OTHERS_NEEDED:
         return []
     return [(m, cosine) for m, cosine in zip(learners, cosines, strict=True) if cosine < COSINE_LEAST]
-
-
-def _flag(core: SyncerCore, member: Member, round_: Round, cosine: float) -> None:
-    """Say once of every spell that a learner is against the others."""
-    if member.opposed == ROUNDS_RUNNING:
-        core.record(
-            Kind.LEARNER_FLAGGED,
-            peer=process_of(member.learner),
-            round=round_.t,
-            fragment=round_.p,
-            value=cosine,
-            steps=member.opposed,
-            reason="cosine",
-        )
 
 
 def _refuse(core: SyncerCore, round_: Round, learner: int, measured: dict[str, Any]) -> None:

@@ -72,6 +72,7 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
     round_.state = RoundState.COMMITTING
     version = core.state.versions[round_.p] + 1
     used = [round_.here[m] for m in round_.merging]
+    flagged = guards.count_merge(core.state.members, round_.p, round_.merging, done.norms, done.cosines)
     core.record(
         Kind.MERGED,
         round=round_.t,
@@ -83,9 +84,8 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
         digest=done.digest,
         setting=round_.revision,
         reason=round_.settings.merge,
-        detail=_detail(core, round_, used, done),
+        detail=_detail(core, round_, used, done) | ({"flagged": flagged} if flagged else {}),
     )
-    guards.note_merge(core, round_, done)
     core.out.append(Commit(round_.t, round_.p, version))
 
 

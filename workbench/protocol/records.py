@@ -76,7 +76,6 @@ class Kind(IntEnum):
     STATE_UNAVAILABLE = 34
     SNAPSHOT_COMPLETED = 35
     SNAPSHOT_ABANDONED = 36
-    LEARNER_FLAGGED = 37
     # the syncer: rounds (MERGED is its program, with SETTING_APPLIED)
     ROUND_OPENED = 40
     ROUND_READY = 41
@@ -220,7 +219,6 @@ RECORD_FIELDS: dict[Kind, str] = {
     Kind.SNAPSHOT_COMPLETED: "value=number, digest; detail: versions; by learner steps, parts (steps), open (tokens)",
     Kind.SNAPSHOT_ABANDONED: "value=number, reason=unanswered|inconsistent|run_ended|why it could not be written; "
     "detail: missing (labels), fault",
-    Kind.LEARNER_FLAGGED: "peer, round, fragment, value=cosine to the others' mean, steps=rounds running",
     Kind.ROUND_OPENED: "round, fragment, version (current), setting=revision for its arithmetic",
     Kind.ROUND_READY: "round, fragment, peer (first ready)",
     Kind.QUORUM_REACHED: "round, fragment, value=grace window [s]",
@@ -287,6 +285,7 @@ DETAILS: dict[Kind, dict[str, str]] = {
         "grace_ns": "ns",
         "pull_ns": "ns",
         "merge_ns": "ns",
+        "flagged": "ids of those who are against the others in 3 rounds running and more, if there are any",
     },
     Kind.FAULT_INJECTED: {
         "fault": "number of the fault in the run",

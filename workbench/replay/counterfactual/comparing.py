@@ -14,7 +14,6 @@ VALUES: dict[Kind, frozenset[str]] = {
     Kind.SETTING_APPLIED: frozenset({"detail"}),
     Kind.FRAGMENT_ARRIVED: frozenset({"steps", "tokens", "digest"}),
     Kind.FRAGMENT_DROPPED: frozenset({"steps", "tokens", "digest", "detail"}),
-    Kind.LEARNER_FLAGGED: frozenset({"value"}),
     Kind.MERGED: frozenset({"steps", "tokens", "digest", "reason", "detail"}),
     Kind.EVALUATED: frozenset({"value", "tokens"}),
 }
