@@ -50,6 +50,14 @@ def test_a_page_says_class_branch_and_what_was_drawn(
         (["--set", "learners=9"], "what-if cannot make learners = 9"),
         (["--without", "cut"], "no fault of the tape is called so"),
         (["--move", "1"], "--move 1: expected the number of a fault and seconds"),
+        (["--move", "1=nan"], "--move 1=nan: expected the number of a fault and seconds"),
+        (["--move", "1=-2"], "--move 1=-2: expected the number of a fault and seconds"),
+        (["--move", "1=99999"], "seconds from the start of rounds to the end of the tape"),
+        (["--move", "99=1"], "there is no fault 99"),
+        (["--move", "1=1", "--move", "1=2"], "fault 1 is moved twice"),
+        (["--without", "kill:7"], "no fault of the tape is called so"),
+        (["--from-round", "99999", "--set", "quorum=1"], "the last round that the tape opens"),
+        (["--from-round", "9", "--set", "quorum=1", "--resimulate"], "leave one of the two out"),
         (["--set", "grace"], "--set grace has no value"),
     ],
 )
@@ -61,6 +69,21 @@ def test_what_cannot_be_asked_is_one_line_and_exit_code_2(
     assert told in error
     assert error.count("\n") == 1
     assert not (tmp_path / "child").exists()
+
+
+def test_a_question_without_a_change_says_so_and_compares(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["what-if", str(small_run), "--seeds", "2", "--out", str(tmp_path / "same")]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "changed nothing" in page
+    assert "came out again, bit for bit" in page
+    assert "so that 2 seeds give the same" in page
+    assert main(["what-if", str(small_run), "--resimulate", "--out", str(tmp_path / "again"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["calibration"]["merges"] == [60, 60]
+    assert told["calibration"]["interval_error"] <= 0.1
+    assert told["calibration"]["same_set"] >= 0.9
 
 
 def test_moved() -> None:

@@ -19,8 +19,6 @@ from workbench.config import ConfigError
 if TYPE_CHECKING:
     import xarray as xr
 
-    from workbench.tape import TapeError
-
 TABLES = ("ledger", "participation", "staleness", "goodput", "rounds", "validation")
 """Tables that ``workbench inspect`` shows, keys of `workbench.analysis.reports.REPORTS`."""
 
@@ -42,13 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
 
     from workbench.analysis.reports import REPORTS, imported
     from workbench.analysis.reports.facts import facts
-    from workbench.tape import TapeError, being_written, open_tape
+    from workbench.cli.opening import opened
+    from workbench.tape import being_written
 
     written = being_written(arguments.run)
-    try:
-        tape = open_tape(arguments.run)
-    except TapeError as error:
-        raise why_without_tape(arguments.run, error) from error
+    tape = opened(arguments.run)
     about = facts(tape, written=written)
     refuse_untold(arguments, tape)
     more: dict[str, Any] = {"losses": losses} if arguments.table == "validation" else {}
@@ -76,18 +72,6 @@ def refuse_untold(arguments: argparse.Namespace, tape: xr.DataTree) -> None:
     reason = tape.wb.untold.get(NEEDS.get(arguments.table, ""))
     if reason:
         raise TapeError(f"{arguments.run} cannot tell {arguments.table}: {reason}")
-
-
-def why_without_tape(run: Path, error: TapeError) -> TapeError:
-    """Return the error with what the supervisor of a run said last, if the run ended before it had a tape."""
-    from workbench.engine.layout import read_outcome
-    from workbench.tape import RunFolder, TapeError
-
-    ended = read_outcome(run)
-    if ended is None or RunFolder(run).journal.exists():
-        return error
-    code, line = ended
-    return TapeError(f"{run} holds no tape: the run ended before it began, with exit code {code}: {line or 'no word'}")
 
 
 def checked(arguments: argparse.Namespace) -> list[float]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench replay``."""
     options.add_run(parser)
-    parser.add_argument("--out", metavar="FILE", help="write the weights there (.npz); must not exist yet")
+    parser.add_argument("--out", metavar="FILE", help="write the weights there, an .npz archive; must not exist yet")
     parser.add_argument(
         "--upto", metavar="MERGE", type=int, help="end just after this merge (from 0; -1 is the last); machines rest"
     )
@@ -50,11 +50,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"--workers {arguments.workers}: expected 1 or more processes")
 
     from workbench.cli import output
+    from workbench.cli.opening import opened
     from workbench.replay.exact import replay
     from workbench.replay.machines import rerun_machines
-    from workbench.tape import config_difference, open_tape
+    from workbench.tape import config_difference
 
-    tape = open_tape(arguments.run)
+    tape = opened(arguments.run)
     config = config_difference(arguments.run, tape)
     with output.progress("merges replayed") as report:
         session = replay(
@@ -83,11 +84,13 @@ def checked_out(name: str) -> Path:
     Raises
     ------
     ConfigError
-        For an empty name, something that exists, or a folder that is missing or cannot be written.
+        For an empty name, one of another kind of file, something that exists, or a folder that is missing or cannot be written.
     """
     if not name.strip() or "\0" in name:
         raise ConfigError("--out has no name; type --out FILE, for example --out weights.npz")
     path = Path(name)
+    if path.suffix not in ("", ".npz"):
+        raise ConfigError(f"--out {path}: an .npz archive is written; type --out {path.with_suffix('.npz')}")
     try:
         folder = path.resolve().parent
         if path.is_dir():

@@ -11,7 +11,8 @@ from there on virtual time takes over, with the durations of the tape.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,27 +50,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="remove a fault: its number, a kind (kill), a kind at a learner (kill:2); may be repeated",
     )
     parser.add_argument(
-        "--move", metavar="N=SECONDS", action="append", default=[], help="let fault N strike at another time"
+        "--move",
+        metavar="N=SECONDS",
+        action="append",
+        default=[],
+        help="let fault N strike at another time, counted from the start of rounds",
     )
     parser.add_argument("--faults", metavar="FILE", type=Path, help="add the faults of a scenario")
     parser.add_argument("--seeds", metavar="N", type=int, default=1, help="children with draws of their own (1)")
     parser.add_argument(
-        "--resimulate", action="store_true", help="virtual time from the start: a test of the timing model"
+        "--resimulate",
+        action="store_true",
+        help="virtual time from the start; with no change a test of the timing model",
     )
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="folder of the answer (default: a new one in runs/)")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Ask, print the answer, return 0."""
+    """Ask, print the answer, return 0; 1 if nothing was changed and yet something came out otherwise."""
     values = dict(parse_set(text) for text in arguments.sets)
-    moved = dict(moved_of(text) for text in arguments.move)
+    moved = all_moved(arguments.move)
 
     from workbench.cli import output
+    from workbench.cli.opening import opened
     from workbench.replay.counterfactual.asking import what_if
-    from workbench.tape import open_tape
 
-    tape = open_tape(arguments.run)
+    tape = opened(arguments.run)
     with output.progress("merges") as report:
         found = what_if(
             tape,
@@ -89,7 +96,24 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for part in page(found, str(arguments.run)):
             output.console().print(part, soft_wrap=True)
-    return 0
+    return 1 if found.unlike else 0
+
+
+def all_moved(texts: Sequence[str]) -> dict[int, float]:
+    """Times [s] by fault, of all ``N=SECONDS``.
+
+    Raises
+    ------
+    ConfigError
+        When one is something else, or two name the same fault.
+    """
+    moved: dict[int, float] = {}
+    for text in texts:
+        number, seconds = moved_of(text)
+        if number in moved:
+            raise ConfigError(f"--move {text}: fault {number} is moved twice; leave one of the two out")
+        moved[number] = seconds
+    return moved
 
 
 def moved_of(text: str) -> tuple[int, float]:
@@ -100,13 +124,16 @@ def moved_of(text: str) -> tuple[int, float]:
     ConfigError
         When it is something else.
     """
-    number, equals, seconds = text.partition("=")
+    number, _, seconds = text.partition("=")
     try:
-        if equals:
-            return int(number), float(seconds)
+        found = int(number), float(seconds)
+        if 0 <= found[1] < math.inf:
+            return found
     except ValueError:
         pass
-    raise ConfigError(f"--move {text}: expected the number of a fault and seconds, as in --move 1=2.5")
+    raise ConfigError(
+        f"--move {text}: expected the number of a fault and seconds from the start of rounds, as in --move 1=2.5"
+    )
 
 
 def added_of(arguments: argparse.Namespace, tape: Any) -> Sequence[Any]:
@@ -141,10 +168,12 @@ def page(found: WhatIf, run: str) -> list[Any]:
 def facts(found: WhatIf) -> list[tuple[str, Any]]:
     """Class, change and branch."""
     changes = ", ".join(f"{key} = {value}" for key, value in found.changes.items())
-    gone = "; ".join(found.without)
+    gone, new = "; ".join(found.without), "; ".join(found.added)
+    parts = (changes, gone and f"without {gone}", new and f"with {new}")
     rows: list[tuple[str, Any]] = [
         ("class", CLASSES[found.kind]),
-        ("changed", "; ".join(part for part in (changes, gone and f"without {gone}") if part) or "nothing"),
+        ("changed", "; ".join(part for part in parts if part) or "nothing"),
+        *compared(found),
     ]
     if found.branch_event is not None:
         rows.append(("branch", found.branch or f"event {found.branch_event}"))
@@ -155,7 +184,21 @@ def facts(found: WhatIf) -> list[tuple[str, Any]]:
         rows.append(("branch", "none: no decision comes out otherwise"))
     if found.seeds > 1:
         rows.append(("seeds", found.seeds))
+    elif found.seeds_asked > 1:
+        rows.append(("seeds", f"1; nothing is drawn in this answer, so that {found.seeds_asked} seeds give the same"))
     return rows
+
+
+def compared(found: WhatIf) -> Iterator[tuple[str, Any]]:
+    """What came of a question that changes nothing, against the parent."""
+    if found.unlike is not None:
+        every = f"all {found.shared_events:,} events came out again, bit for bit"
+        yield "the parent", f"{found.unlike:,} events came out otherwise" if found.unlike else every
+    if found.calibration is not None:
+        yield "timing model", found.calibration.text()
+        parent, *children = found.calibration.merges
+        if any(merges != parent for merges in children):
+            yield "merges", f"{', '.join(map(str, children))} against {parent}"
 
 
 CLASSES = {

@@ -42,7 +42,7 @@ def main() -> int:
     child.name_process("wb-supervisor")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        lock = FileLock(run / "supervisor.lock", f"the run {run}")
+        lock = FileLock(RunFolder(run).supervisor_lock, f"the run {run}")
     except (TapeError, OSError) as error:
         print(f"workbench: {error}", file=sys.stderr)
         return WRONG

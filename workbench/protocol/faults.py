@@ -104,6 +104,11 @@ class Fault:
     persistent: bool = False
     seed: int = -1
 
+    @property
+    def is_tied(self) -> bool:
+        """Whether a round or a number of merges says when it strikes, not a time."""
+        return self.at_round >= 0 or self.at_merge >= 0
+
 
 @dataclass(frozen=True)
 class FaultPlan:

@@ -13,6 +13,7 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 from workbench.tape import store
+from workbench.tape.beginnings import has_begun, is_written, nothing_recorded
 from workbench.tape.checks import checked_arrays
 from workbench.tape.errors import StorageFull, TapeError, damaged, reading
 from workbench.tape.journal import read_header
@@ -48,7 +49,8 @@ def open_tape(path: str | Path) -> xr.DataTree:
     Raises
     ------
     TapeError
-        For a folder without a tape, a store of something else, a newer schema or a damaged tape.
+        For a folder without a tape, a run that is still starting, a store of something else, a newer schema or a
+        damaged tape.
 
     Examples
     --------
@@ -59,6 +61,8 @@ def open_tape(path: str | Path) -> xr.DataTree:
     """
     path = Path(path)
     folder = RunFolder(path)
+    if folder.config.exists() and not has_begun(folder):
+        raise nothing_recorded(folder)
     if folder.journal.exists() and not store.is_repository(path):
         return _open_run(folder)
     inner = folder.tape if folder.tape.is_dir() else path
@@ -70,9 +74,11 @@ def _open_run(folder: RunFolder) -> xr.DataTree:
     for attempt in range(_TRIES):
         try:
             return _opened(folder)
-        except TapeError:
+        except TapeError as error:
             # the recorder may have compacted, or begun, between two of our reads
             if attempt == _TRIES - 1 or not held(folder.tape_lock):
+                if is_written(folder) and not folder.tape.exists():
+                    raise nothing_recorded(folder) from error
                 raise
     raise AssertionError("the last try returns or raises")
 

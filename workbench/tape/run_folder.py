@@ -50,6 +50,11 @@ class RunFolder:
         return self.path / "journal.lock"
 
     @property
+    def supervisor_lock(self) -> Path:
+        """Lock of the supervisor of a run of real processes."""
+        return self.path / "supervisor.lock"
+
+    @property
     def snapshots(self) -> Path:
         """Snapshots of the run."""
         return self.path / "snapshots"

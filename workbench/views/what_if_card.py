@@ -26,9 +26,12 @@ CLASSES = {
 def what_if_card(found: WhatIf) -> str:
     """HTML of a counterfactual."""
     changed = [f"{key} = {value}" for key, value in found.changes.items()]
+    changed += [f"without {fault}" for fault in found.without] + [f"with {fault}" for fault in found.added]
     lines = [
         ("class", CLASSES.get(found.kind, found.kind)),
-        ("changed", ", ".join([*changed, *(f"without {fault}" for fault in found.without)])),
+        ("changed", ", ".join(changed) or "nothing"),
+        ("the parent", _compared(found)),
+        ("timing model", found.calibration.text() if found.calibration is not None else ""),
         ("left the tape at", found.branch),
         ("seeds", str(found.seeds) if found.seeds > 1 else ""),
     ]
@@ -42,6 +45,13 @@ def what_if_card(found: WhatIf) -> str:
     return markup.card(
         str(found.path), "what if", [markup.facts(lines), markup.table(heads, rows, right=(False, True, True))]
     )
+
+
+def _compared(found: WhatIf) -> str:
+    """Whether an answer to no change is the parent."""
+    if found.unlike is None:
+        return ""
+    return f"{found.unlike:,} events came out otherwise" if found.unlike else "came out again, bit for bit"
 
 
 def _number(value: Any, how: str) -> str:

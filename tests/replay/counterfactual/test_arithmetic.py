@@ -34,6 +34,7 @@ def test_without_a_change_the_parent_comes_out_bit_for_bit(
     parent: Told = request.getfixturevalue(name)
     found = wb.what_if(parent.path, out=tmp_path / "same")
     assert (found.kind, found.branch_event, found.seeds) == ("arithmetic", None, 1)
+    assert (found.unlike, found.to_json()["bit_exact"], found.to_json()["changed"]) == (0, True, False)
     there, here = read_journal(parent.path / "journal"), read_journal(tmp_path / "same" / "journal")
     assert here.records == there.records
     assert here.inputs == there.inputs
@@ -44,10 +45,10 @@ def test_without_a_change_the_parent_comes_out_bit_for_bit(
 
 
 def test_another_merge_rule_gives_what_a_run_with_it_gives_on_the_same_schedule(quiet: Told, tmp_path: Path) -> None:
-    found = wb.what_if(quiet.path, merge="mean", out=tmp_path / "mean")
+    found = wb.what_if(quiet.path, merge="mean", seeds=3, out=tmp_path / "mean")
     trained = live(quiet.run.config.set(merge="mean"))
     assert found.tape.wb.records() == trained.records, "virtual time does not depend on what is computed"
-    assert found.kind == "arithmetic"
+    assert (found.kind, found.seeds, found.seeds_asked, found.unlike) == ("arithmetic", 1, 3, None)
     assert found.children[0]["val_loss_last"] != found.parent["val_loss_last"]
     marks = found.tape.wb.marks()
     kinds = found.tape["events"].dataset["kind"].values

@@ -10,6 +10,7 @@ import pytest
 import workbench as wb
 from tests.replay.counterfactual.conftest import Told
 from workbench.config import ConfigError, RunConfig
+from workbench.protocol.faults import Fault
 from workbench.replay.counterfactual.changes import changes_of
 
 REFUSED: dict[str, Any] = {
@@ -35,7 +36,13 @@ def test_what_no_tape_can_answer_for_is_refused_in_one_line(key: str, quiet: Tol
         ({"without": [7]}, "the tape has none"),
         ({"seeds": 0}, "seeds = 0"),
         ({"from_round": 3, "anchor": "base"}, "cannot change anchor from a round on"),
-        ({"from_round": 0, "quorum": 1}, "from_round = 0"),
+        ({"from_round": 0, "quorum": 1}, "from_round = 0; allowed: 1 to"),
+        ({"from_round": 10**6, "quorum": 1}, "allowed: 1 to .*, the last round that the tape opens"),
+        ({"from_round": 3}, "without a setting that changes"),
+        ({"from_round": 3, "quorum": 2}, "without a setting that changes"),
+        ({"from_round": 3, "quorum": 1, "resimulate": True}, "leave one of the two out"),
+        ({"from_round": 3, "quorum": 1, "added": [Fault("kill", 0)]}, "faults have times of their own"),
+        ({"moved": {1: 1.0}}, "there is no fault 1; the tape has none"),
     ],
 )
 def test_other_impossible_questions_are_refused_too(
@@ -43,6 +50,18 @@ def test_other_impossible_questions_are_refused_too(
 ) -> None:
     with pytest.raises(ConfigError, match=told):
         wb.what_if(quiet.tape, out=tmp_path / "child", **arguments)
+
+
+@pytest.mark.parametrize("seconds", [float("nan"), float("inf"), -1.0, 1e30, 1e4])
+def test_a_fault_cannot_be_moved_to_where_nothing_strikes(seconds: float, killed: Told, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="seconds from the start of rounds to the end of the tape") as refused:
+        wb.what_if(killed.tape, moved={1: seconds}, out=tmp_path / "child")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_fault_is_not_removed_and_moved(killed: Told, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="leave one of the two out"):
+        wb.what_if(killed.tape, without=["kill"], moved={1: 1.0}, out=tmp_path / "child")
 
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_computed(quiet: Told) -> None:

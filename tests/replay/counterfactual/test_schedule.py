@@ -113,6 +113,9 @@ def test_resimulation_gives_the_merges_of_a_virtual_parent(
     print(f"{name}: same set in {alike:.3f} of the merges, median error of the intervals {error:.4f}, {found.drawn}")
     assert alike >= 0.9
     assert error <= 0.1
+    assert found.calibration is not None
+    assert found.calibration.merges == [len(there), len(here)]
+    assert found.calibration[1:] == pytest.approx((error, alike))
     assert name != "faulty" or wb.replay(found.path).verify().bit_exact
 
 
@@ -148,9 +151,12 @@ def test_several_seeds_give_an_interval(killed: Told, tmp_path: Path) -> None:
 def test_a_fault_that_is_moved_strikes_at_its_new_time(killed: Told, tmp_path: Path) -> None:
     found = wb.what_if(killed.path, moved={1: 1.0}, out=tmp_path / "child")
     records = check(found, killed, replay=False)
+    began = next(r.time_ns for r in killed.run.records if r.kind == Kind.ROUNDS_BEGAN)
     strikes = [r.time_ns for r in records if r.kind == Kind.FAULT_INJECTED]
-    assert strikes == [SECOND]
-    assert any(r.kind == Kind.LEARNER_LOST and r.time_ns < 1.5 * SECOND for r in records)
+    assert strikes == [began + SECOND]
+    assert found.added == ("kill of L1 at 1.00 s",)
+    lost = next(r.time_ns for r in records if r.kind == Kind.LEARNER_LOST)
+    assert strikes[0] < lost < strikes[0] + SECOND
 
 
 def test_a_change_from_a_round_on_is_asked_for_when_that_is_opened(quiet: Told, tmp_path: Path) -> None:
@@ -173,6 +179,36 @@ def test_a_fault_tied_to_a_round_follows_it(text_path: Path, tmp_path: Path) -> 
         opened = next(r.time_ns for r in records if r.kind == Kind.ROUND_OPENED and r.round >= 14)
         strikes = [r.time_ns for r in records if r.kind == Kind.FAULT_INJECTED]
         assert strikes == [opened]
+
+
+@pytest.mark.parametrize("trigger", [{"at_round": 20}, {"at_merge": 14}])
+def test_a_fault_that_is_added_at_a_round_or_a_merge_shares_what_is_before(
+    trigger: dict[str, Any], quiet: Told, tmp_path: Path
+) -> None:
+    added = Fault("kill", 0, learner=1, for_ns=SECOND // 2, **trigger)
+    found = wb.what_if(quiet.path, added=[added], out=tmp_path / "child")
+    records = check(found, quiet, replay=False)
+    at = next(i for i, r in enumerate(records) if r.kind == Kind.FAULT_INJECTED)
+    before = records[:at]
+    opened, merges = max(r.round for r in before), len(merges_of(before))
+    assert opened >= trigger.get("at_round", 0) and merges >= trigger.get("at_merge", 0)
+    assert found.shared_events > 0.2 * len(quiet.run.records)
+    assert opened <= trigger.get("at_round", opened) and merges <= trigger.get("at_merge", merges)
+
+
+@pytest.mark.parametrize("trigger", [{"at_round": 20}, {"at_merge": 14}])
+def test_a_kill_that_a_round_or_a_merge_brought_can_be_left_out(
+    trigger: dict[str, Any], text_path: Path, tmp_path: Path
+) -> None:
+    key, number = next(iter(trigger.items()))
+    scenario = f'[[fault]]\nkind = "kill"\nlearner = 1\n{key} = {number}\nfor_s = 1.5\n'
+    kill = Fault("kill", 0, learner=1, for_ns=3 * SECOND // 2, **trigger)
+    parent = told(text_path, tmp_path / "run", [kill], quorum=2, rounds=36, eval_every=0)
+    tape = with_attribute(parent.tape, "faults", {"chaos": "", "scenario": scenario})
+    found = wb.what_if(tape, without=["kill"], out=tmp_path / "child")
+    records = check(found, parent, replay=False)
+    assert not any(r.kind == Kind.FAULT_INJECTED for r in records)
+    assert found.children[0]["tokens_merged"] > found.parent["tokens_merged"]
 
 
 def test_settings_that_wait_for_ever_end_the_run_and_say_so(killed: Told, tmp_path: Path) -> None:

@@ -18,14 +18,15 @@ from workbench.protocol.faults import Fault
 from workbench.replay.counterfactual.again import ask_again
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.branching import Cut, assemble
-from workbench.replay.counterfactual.changes import ARITHMETIC, SCHEDULE, Changes, changes_of, check_live
+from workbench.replay.counterfactual.calibration import calibrated, unlike
+from workbench.replay.counterfactual.changes import ARITHMETIC, SCHEDULE, Changes, changes_of, check_alone, check_live
 from workbench.replay.counterfactual.continuing import from_start, go_on, patience_of, plan_of
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.lives import AtBranch, learners_at
 from workbench.replay.counterfactual.measured import Measured
 from workbench.replay.counterfactual.outcome import WhatIf, numbers_of, words_of
 from workbench.replay.counterfactual.parent import Parent, read_parent
-from workbench.replay.counterfactual.plan import ChildFaults
+from workbench.replay.counterfactual.plan import ChildFaults, fault_words
 from workbench.replay.counterfactual.retelling import Retelling
 from workbench.replay.counterfactual.without import LeftOut
 from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of
@@ -74,17 +75,18 @@ def what_if(
     changes, **values
         Keys of the configuration with their new values; dotted ones in ``changes``.
     seeds : int
-        Children with draws of their own; an arithmetic answer has one.
+        Children with draws of their own; an arithmetic answer has one, whatever is asked for.
     from_round : int, optional
-        The change acts from the opening of this round on.
+        The change acts from the opening of this round on.  Faults have times of their own.
     without : sequence of int or str
         Faults to remove: numbers, kinds (``"kill"``) or kinds at a learner (``"kill:2"``).
     moved : mapping of int to float, optional
-        Fault by number to the time at which it strikes instead [s].
+        Fault by number to the time at which it strikes instead [s from the start of rounds].
     added : sequence of Fault, optional
-        Others.
+        Others; their times count from the start of rounds.
     resimulate : bool
-        Virtual time from the start, whatever is changed: a test of the timing model.
+        Virtual time from the start, whatever is changed; with no change a test of the timing model: the answer's
+        ``calibration`` compares its merges with the parent's.
     out : path, optional
         Folder of the child; with several seeds of ``seed-0``, ``seed-1``, …; by default the next free below ``runs/``.
     path : str, optional
@@ -108,9 +110,10 @@ def what_if(
     wanted = changes_of(parent.config, {**(changes or {}), **values})
     if seeds < 1:
         raise ConfigError(f"seeds = {seeds}; allowed: from 1")
-    if from_round is not None:
-        check_live(wanted.values, from_round)
     faults = ChildFaults.of(parent, without, moved or {}, added)
+    if from_round is not None:
+        check_live(wanted.values, from_round, parent.last_round)
+        check_alone(wanted.values, bool(faults.removed or faults.added), resimulate)
     question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
     return question.answer(folder)
 
@@ -168,7 +171,12 @@ class _Question:
         return self.wanted.kind
 
     def _is_new_from_start(self) -> bool:
-        return self.resimulate or (self.from_round is None and self.wanted.from_start)
+        late = any(fault.kind == "late" for fault in self.faults.added)
+        return self.resimulate or late or (self.from_round is None and self.wanted.from_start)
+
+    @property
+    def _is_unchanged(self) -> bool:
+        return not (self.wanted.values or self.faults.removed or self.faults.added)
 
     def _said(self, merges: int) -> None:
         if self.progress is not None and merges != self.told:
@@ -180,8 +188,6 @@ class _Question:
         for seed, path in enumerate(paths):
             make(path, seed, seed == self.seeds - 1)
         return paths
-
-    # the children
 
     def _kept(self, path: Path, told: Retelling, program: TrainingProgram, kind: str) -> Path:
         """The schedule of the tape."""
@@ -242,22 +248,19 @@ class _Question:
         return Measured(self.parent)
 
     def _lineage(self, branch: Branch | None, kind: str, shared: int, seed: int) -> dict[str, Any]:
+        freed = kind == ARITHMETIC and bool(self.faults.removed)  # numeric faults are gone, the schedule is kept
         return {
             "run_id": self.parent.header["run_id"],
             "path": self.parent.path,
             "event": self._event(branch, shared),
             "class": kind,
             "shared_events": shared,
-            "recomputed": self.from_round is None and (self.wanted.computes_anew or self._is_freed(kind)),
+            "recomputed": self.from_round is None and (self.wanted.computes_anew or freed),
             "changes": dict(self.wanted.values),
             "from_round": self.from_round,
             "without": [s.name for s in self.faults.removed],
             "seed": seed,
         }
-
-    def _is_freed(self, kind: str) -> bool:
-        """Whether numeric faults are gone from a schedule that is kept."""
-        return kind == ARITHMETIC and bool(self.faults.removed)
 
     def _event(self, branch: Branch | None, shared: int) -> int | None:
         """Where the parent was left: for a fault that is gone, the event that says that it struck."""
@@ -271,14 +274,15 @@ class _Question:
         found = list(self.learners.rebuilt.values()) if self.learners is not None else []
         there = event is not None and event < len(parent.records)
         cores = str(parent.header.get("fingerprint", {}).get("visible_cores", ""))
-        real = parent.header.get("clock") == "real"
+        real, same = parent.header.get("clock") == "real", self._is_unchanged
         return WhatIf(
             kind=kind,
             asked=self._asked(),
             changes=dict(self.wanted.values),
             without=tuple(s.name for s in self.faults.removed),
+            added=tuple(fault_words(fault, parent.began_ns) for fault in self.faults.added),
             branch_event=event,
-            branch=words_of(parent.records[event], event) if there and event is not None else "",
+            branch=words_of(parent.records[event], event, parent.began_ns) if there and event is not None else "",
             shared_events=branch.event if branch is not None else (0 if event == 0 else len(parent.records)),
             parent=numbers_of(parent.tape),
             children=[numbers_of(open_tape(path)) for path in runs],
@@ -288,4 +292,9 @@ class _Question:
             rebuilt=sum(learner.made for learner in found),
             differing=sum(learner.differing for learner in found),
             learners_per_core=parent.config.learners / int(cores) if real and cores.isdecimal() else None,
+            seeds_asked=self.seeds,
+            unlike=unlike(parent.records, open_tape(runs[0]).wb.records())
+            if self._is_unchanged and not self.resimulate
+            else None,
+            calibration=calibrated(parent.records, runs) if self._is_unchanged and self.resimulate else None,
         )

@@ -98,22 +98,43 @@ def changes_of(parent: RunConfig, wanted: Mapping[str, Any]) -> Changes:
     return Changes(config, values, kind, any(key in START_KEYS for key in values), ratio)
 
 
-def check_live(values: Mapping[str, Any], from_round: int) -> None:
-    """Refuse keys that cannot change from a round on.
+def check_live(values: Mapping[str, Any], from_round: int, last_round: int) -> None:
+    """Refuse keys that cannot change from a round on, and rounds that the tape does not have.
 
     Raises
     ------
     ConfigError
-        With the key and those that can.
+        With the key and those that can, or the last round.
     """
-    if from_round < 1:
-        raise ConfigError(f"from_round = {from_round}; allowed: the number of a round, from 1")
+    if not 1 <= from_round <= last_round:
+        raise ConfigError(f"from_round = {from_round}; allowed: 1 to {last_round}, the last round that the tape opens")
     for key in values:
         if key not in LIVE_KEYS:
             raise ConfigError(
                 f"what-if cannot change {key} from a round on: it holds for a whole run; allowed: "
                 f"{', '.join(LIVE_KEYS)}; leave from_round out"
             )
+
+
+def check_alone(values: Mapping[str, Any], faults: bool, resimulate: bool) -> None:
+    """Refuse what does not go with a change from a round on.
+
+    Raises
+    ------
+    ConfigError
+        With what to leave out.
+    """
+    if resimulate:
+        raise ConfigError(
+            "from_round shares the tape up to a round, resimulate begins anew from the start; leave one of the two out"
+        )
+    if faults:
+        raise ConfigError(
+            "from_round says from when on settings change, but faults have times of their own; ask for changed faults "
+            "without from_round"
+        )
+    if not values:
+        raise ConfigError("from_round without a setting that changes; name one, for example quorum=2 (--set quorum=2)")
 
 
 def _check_learners(parent: RunConfig, config: RunConfig) -> None:

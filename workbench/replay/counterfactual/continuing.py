@@ -30,7 +30,7 @@ class Stopped(RuntimeError):
 
 def plan_of(struck: Iterable[Struck], added: Sequence[Fault], after_ns: int, learners: int) -> FaultPlan:
     """Faults that strike after a time: the tape's own, which keep their time or their round, and others."""
-    faults = [s.fault for s in struck if s.time_ns > after_ns] + [f for f in added if f.at_ns > after_ns]
+    faults = [s.fault for s in struck if s.time_ns > after_ns] + [f for f in added if f.is_tied or f.at_ns > after_ns]
     kept = [f for f in faults if f.learner < learners]
     return FaultPlan(tuple(sorted(kept, key=lambda f: f.at_ns)))
 

@@ -14,6 +14,7 @@ from typing import Any
 import xarray as xr
 
 from workbench.protocol.records import Kind, Record, label_of
+from workbench.replay.counterfactual.calibration import Calibration
 from workbench.tape import open_tape
 
 NUMBERS = ("val_loss_last", "tokens_merged", "tokens_processed", "participation", "goodput", "merges", "rounds")
@@ -52,6 +53,14 @@ class WhatIf:
         Records of learners that their machines made again at the branch, and how many came out otherwise.
     learners_per_core : float or None
         Of the parent's machine.
+    added : tuple of str
+        Faults that were added, in words; one that was moved was removed and added.
+    seeds_asked : int
+        Children that were asked for: an answer without draws has one.
+    unlike : int or None
+        If nothing was changed: records of the child that are not the parent's, 0 for bit for bit.
+    calibration : Calibration or None
+        If nothing was changed and everything simulated again: how near it came.
     """
 
     kind: str
@@ -69,6 +78,10 @@ class WhatIf:
     rebuilt: int
     differing: int
     learners_per_core: float | None
+    added: tuple[str, ...] = ()
+    seeds_asked: int = 1
+    unlike: int | None = None
+    calibration: Calibration | None = None
 
     def __fspath__(self) -> str:
         """Folder of the first child."""
@@ -100,11 +113,17 @@ class WhatIf:
             "class": self.kind,
             "asked": self.asked,
             "seeds": self.seeds,
+            "seeds_asked": self.seeds_asked,
             "branch_event": self.branch_event,
             "branch": self.branch,
             "shared_events": self.shared_events,
+            "changed": bool(self.changes or self.without or self.added),
             "changes": self.changes,
             "without": list(self.without),
+            "added": list(self.added),
+            "bit_exact": None if self.unlike is None else self.unlike == 0,
+            "records_unlike": self.unlike,
+            "calibration": None if self.calibration is None else self.calibration._asdict(),
             "parent": self.parent,
             "child": {name: spread[0] if spread else None for name, spread in self.interval.items()},
             "interval": {name: list(spread) if spread else None for name, spread in self.interval.items()},
@@ -134,12 +153,14 @@ def numbers_of(tape: xr.DataTree) -> dict[str, Any]:
     return {**{name: found[name] for name in NUMBERS}, "time_s": float(times.max(initial=0)) / 1e9}
 
 
-def words_of(record: Record, event: int) -> str:
-    """An event in words."""
+def words_of(record: Record, event: int, began_ns: int) -> str:
+    """An event in words, its time from the start of rounds."""
     where = "".join(f", {k} {v}" for k, v in (("round", record.round), ("fragment", record.fragment)) if v >= 0)
     peer = f" of {label_of(record.peer)}" if record.peer >= 0 else ""
     name = Kind(record.kind).name.lower().replace("_", " ")
-    return f"event {event} at {record.time_ns / 1e9:.2f} s: {name}{peer}{where} ({label_of(record.process)})"
+    return (
+        f"event {event} at {(record.time_ns - began_ns) / 1e9:.2f} s: {name}{peer}{where} ({label_of(record.process)})"
+    )
 
 
 def _spread(values: Sequence[Any]) -> tuple[float, float, float] | None:

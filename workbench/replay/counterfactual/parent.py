@@ -52,6 +52,21 @@ class Parent:
         return {str(key): value for key, value in self.tape.attrs.items()}
 
     @cached_property
+    def began_ns(self) -> int:
+        """Start of rounds: the origin of the times that people read."""
+        return next((r.time_ns for r in self.records if r.kind == Kind.ROUNDS_BEGAN), 0)
+
+    @cached_property
+    def ended_ns(self) -> int:
+        """The last time on the tape."""
+        return max(r.time_ns for r in self.records)
+
+    @cached_property
+    def last_round(self) -> int:
+        """The last round that was opened; -1 if none was."""
+        return max((r.round for r in self.records if r.kind == Kind.ROUND_OPENED), default=-1)
+
+    @cached_property
     def starts(self) -> list[int]:
         """Events at which a life of the syncer begins."""
         return [i for i, r in enumerate(self.records) if r.process == SYNCER and r.kind == Kind.SYNCER_STARTED]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from workbench.config import ConfigError
@@ -15,22 +16,43 @@ from workbench.protocol.scenario import fault_of
 from workbench.replay.counterfactual.parent import Parent
 
 SECOND = 10**9
+SHOWN = 8
+"""Faults that an error names."""
 
 
 class Struck(NamedTuple):
-    """A fault of the tape: its number there, when it struck, at which event, whether its target was there."""
+    """A fault of the tape: its number there, when it struck, at which event, whether its target was there.
+
+    ``began_ns`` is the start of rounds, from which people count.
+    """
 
     number: int
     time_ns: int
     event: int
     effect: bool
     fault: Fault
+    began_ns: int = 0
 
     @property
     def name(self) -> str:
         """As people call it."""
-        target = "the syncer" if self.fault.learner < 0 else label_of(process_of(self.fault.learner))
-        return f"{self.fault.kind} of {target} at {self.time_ns / SECOND:.2f} s (fault {self.number})"
+        at_s = (self.time_ns - self.began_ns) / SECOND
+        return f"{_kind_and_target(self.fault)} at {at_s:.2f} s (fault {self.number})"
+
+
+def fault_words(fault: Fault, began_ns: int) -> str:
+    """A fault that is to strike, as people call it."""
+    if fault.kind == "late":
+        return f"{_kind_and_target(fault)}, started {fault.for_ns / SECOND:.2f} s later"
+    when = f"{(fault.at_ns - began_ns) / SECOND:.2f} s"
+    if fault.is_tied:
+        when = f"round {fault.at_round}" if fault.at_round >= 0 else f"merge {fault.at_merge}"
+    return f"{_kind_and_target(fault)} at {when}"
+
+
+def _kind_and_target(fault: Fault) -> str:
+    target = "the syncer" if fault.learner < 0 else label_of(process_of(fault.learner))
+    return f"{fault.kind} of {target}"
 
 
 class Ended(NamedTuple):
@@ -51,7 +73,8 @@ def faults_of(parent: Parent) -> list[Struck]:
         if r.kind == Kind.FAULT_INJECTED:
             number = int(r.detail.get("fault", len(found) + 1))
             fault = _fault(r, number, ended.get(number), parent)
-            found.append(Struck(number, r.time_ns, event, bool(r.detail.get("effect")), _tied(fault, scripted)))
+            effect = bool(r.detail.get("effect"))
+            found.append(Struck(number, r.time_ns, event, effect, _tied(fault, scripted), parent.began_ns))
     return sorted(found, key=lambda s: s.time_ns)
 
 
@@ -125,13 +148,40 @@ def chosen(struck: Sequence[Struck], without: Sequence[int | str]) -> list[Struc
     for name in without:
         mine = [s for s in struck if _is_called(s, str(name))]
         if not mine:
-            known = "; ".join(f"{s.number}: {s.name}" for s in struck[:8]) or "none"
             raise ConfigError(
                 f"without = {name!r}: no fault of the tape is called so; allowed: its number, a kind (kill), or a "
-                f"kind at a learner (kill:2); the tape has {known}"
+                f"kind at a learner (kill:2); {_known(struck)}"
             )
         found.update({s.number: s for s in mine})
     return list(found.values())
+
+
+def _known(struck: Sequence[Struck]) -> str:
+    more = f" and {len(struck) - SHOWN} more" if len(struck) > SHOWN else ""
+    return f"the tape has {'; '.join(s.name for s in struck[:SHOWN]) or 'none'}{more}"
+
+
+def _check_moved(
+    parent: Parent, struck: Sequence[Struck], removed: Sequence[Struck], moved: Mapping[int, float]
+) -> None:
+    """Refuse faults that are not there, and times at which nothing can strike.
+
+    Raises
+    ------
+    ConfigError
+        With what is allowed.
+    """
+    last = (parent.ended_ns - parent.began_ns) / SECOND
+    for number, seconds in moved.items():
+        if all(s.number != number for s in struck):
+            raise ConfigError(f"moved: there is no fault {number}; {_known(struck)}")
+        if any(s.number == number for s in removed):
+            raise ConfigError(f"fault {number} is to be removed and to be moved; leave one of the two out")
+        if not 0.0 <= seconds <= last:
+            raise ConfigError(
+                f"moved: fault {number} to {seconds:g} s; allowed: 0 to {last:.2f}, seconds from the start of rounds "
+                "to the end of the tape; to remove it, name it in without"
+            )
 
 
 def _is_called(struck: Struck, name: str) -> bool:
@@ -139,6 +189,22 @@ def _is_called(struck: Struck, name: str) -> bool:
     if name.isdecimal():
         return struck.number == int(name)
     return struck.fault.kind == kind and (not learner or learner.lstrip("L") == str(struck.fault.learner))
+
+
+def _from(began_ns: int, fault: Fault) -> Fault:
+    """A fault whose time counts from the start of rounds on the clock of the run."""
+    return fault if fault.is_tied or fault.kind == "late" else replace(fault, at_ns=began_ns + fault.at_ns)
+
+
+def _first_ns(parent: Parent, fault: Fault) -> int:
+    """When a fault strikes if everything goes as on the tape; what the tape does not reach strikes behind it."""
+    if not fault.is_tied:
+        return max(0, fault.at_ns)
+    if fault.at_round >= 0:
+        opened = (r.time_ns for r in parent.records if r.kind == Kind.ROUND_OPENED and r.round >= fault.at_round)
+        return next(opened, parent.ended_ns)
+    merged = (r.time_ns for r in parent.records if r.kind == Kind.MERGED)
+    return next(islice(merged, max(0, fault.at_merge - 1), None), parent.ended_ns)
 
 
 @dataclass(frozen=True)
@@ -149,31 +215,37 @@ class ChildFaults:
     removed: list[Struck]
     added: list[Fault]
     ends: list[Ended]
+    added_ns: list[int]
+    """When each of the added can strike first."""
 
     @classmethod
     def of(
         cls, parent: Parent, without: Sequence[int | str], moved: Mapping[int, float], added: Sequence[Fault]
     ) -> ChildFaults:
-        """Sort the faults of a tape.
+        """Sort the faults of a tape; times that are given count from the start of rounds.
 
         Raises
         ------
         ConfigError
-            Nothing on the tape is called so.
+            Nothing on the tape is called so, or nothing can strike at such a time.
         """
-        struck = faults_of(parent)
-        removed = chosen(struck, [*without, *moved])
-        new = list(added)
-        for s in removed:
+        struck, began = faults_of(parent), parent.began_ns
+        removed = chosen(struck, without)
+        _check_moved(parent, struck, removed, moved)
+        new = [_from(began, fault) for fault in added]
+        for s in struck:
             if s.number in moved:
-                new.append(replace(s.fault, at_ns=int(moved[s.number] * SECOND), at_round=-1, at_merge=-1))
+                removed.append(s)
+                at_ns = began + int(moved[s.number] * SECOND)
+                new.append(replace(s.fault, at_ns=at_ns, at_round=-1, at_merge=-1))
         gone = {s.number for s in removed}
-        return cls([s for s in struck if s.number not in gone], removed, new, ends_of(parent))
+        kept = [s for s in struck if s.number not in gone]
+        return cls(kept, removed, new, ends_of(parent), [_first_ns(parent, fault) for fault in new])
 
     @property
     def cut_ns(self) -> int | None:
         """Before when nothing is other than on the tape."""
-        times = [s.time_ns for s in self.removed if s.effect] + [max(0, f.at_ns) for f in self.added]
+        times = [s.time_ns for s in self.removed if s.effect] + self.added_ns
         return min(times, default=None)
 
     @property
