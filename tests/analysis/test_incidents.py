@@ -3,6 +3,7 @@ from __future__ import annotations
 from tests.analysis.runs import began, ended, fault, healed, joined, rec
 from workbench.analysis.arrays.fault_effects import fault_effects
 from workbench.analysis.arrays.incidents import own_ends, settings_changed
+from workbench.analysis.arrays.refusals import quarantines, refused
 from workbench.analysis.from_records import tables
 from workbench.cli.pages.incidents import sentences
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, process_of
@@ -52,3 +53,36 @@ def test_settings_that_changed_are_told_with_who_and_when() -> None:
 def test_who_left_for_good_is_never_merged_again() -> None:
     effect = fault_effects(tables(run(fault(1, 5, "exit", 2**62 / 1e9))))[0]
     assert (effect["for_s"], effect["merged_again_s"]) == (None, None)
+
+
+def test_refusals_flags_and_quarantines_are_told_by_learner() -> None:
+    def dropped(time_s: float, learner: int, reason: str) -> Record:
+        return rec(
+            Kind.FRAGMENT_DROPPED,
+            time_s,
+            peer=process_of(learner),
+            fragment=0,
+            round=int(time_s),
+            reason=reason,
+            step=1,
+        )
+
+    def quarantine(time_s: float, quarantined: bool, who: str, why: str) -> Record:
+        detail = {"values": {"quarantined": quarantined}, "who": who}
+        return rec(Kind.SETTING_CHANGED, time_s, setting=0, peer=process_of(1), reason=why, detail=detail)
+
+    told = tables(
+        run(
+            dropped(2, 1, "nonfinite"), dropped(3, 1, "guard"), dropped(4, 1, "nonfinite"), dropped(5, 0, "late"),
+            quarantine(6, True, "guard", "3 in a row"), quarantine(8, False, "cli", ""),
+        )
+    )  # fmt: skip
+    assert refused(told) == [{"learner": 1, "reasons": {"nonfinite": 2, "guard": 1}, "flagged": 0}]
+    assert settings_changed(told) == []
+    found = {"refused": refused(told), "quarantines": quarantines(told)}
+    quiet = {**NOTHING, "syncer_restarts": 0, "own_ends": [], "settings_changed": []}
+    assert dict(sentences({**quiet, **found})) == {
+        "refused": "L1: 2 times nonfinite, once guard",
+        "quarantined": "L1 at 6 s, by guard: 3 in a row",
+        "released": "L1 at 8 s, by cli",
+    }

@@ -48,10 +48,10 @@ def test_picture_says_what_goes_on() -> None:
         "quorum      2 needed, 3 of 3 there",
         "grace       adaptive, last window   42.3 ms",
         "",
-        "learner  state         step    loss  behind  tokens/s",
-        "L0       ▸ training     120   2.346    0.25     1,234",
-        "L1       ▸ training     120   2.346    0.25     1,234",
-        "L2       ▸ training     120   2.346    0.25     1,234",
+        "learner  state            step    loss  behind  tokens/s",
+        "L0       ▸ training        120   2.346    0.25     1,234",
+        "L1       ▸ training        120   2.346    0.25     1,234",
+        "L2       ▸ training        120   2.346    0.25     1,234",
         "loss: nats per byte of its last batch; behind: versions, mean over fragments",
     ]
 
@@ -108,7 +108,7 @@ def test_states_have_a_word_and_a_sign(facts: Status, word: str) -> None:
 def test_who_does_not_step_has_no_rate_and_says_how_it_ended() -> None:
     found = status()
     found["learners"][1] = learner(1, state="waiting", how="SIGKILL", connected=False, counts=False)
-    assert drawn(found)[8] == "L1       ✕ down         120                            SIGKILL"
+    assert drawn(found)[8] == "L1       ✕ down            120                            SIGKILL"
 
 
 def test_who_is_started_by_hand_is_shown_with_its_place() -> None:

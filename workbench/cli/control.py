@@ -19,6 +19,7 @@
                            contributions; --factor X of scale (10);
                            --persistent: on its own weights too
   heal LEARNER             end what lasts: slow, cut, delay, loss, bandwidth
+  release LEARNER          let a learner that is quarantined in again
   revive TARGET            start again what failed or was killed for good
   set KEY=VALUE ...        change live settings
   stop                     end the run in order
@@ -51,6 +52,7 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "bandwidth": ("bytes_per_s", "for_s"),
     "poison": ("kind", "count", "factor", "persistent"),
     "heal": (),
+    "release": (),
     "revive": (),
     "set": (),
     "stop": (),
@@ -115,6 +117,7 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
     if action == "set":
         return {"done": "set", "revision": run.set(settings_of(arguments.what), who=arguments.who)}
     target = target_of(arguments.what, action)
+    given |= {"who": arguments.who} if action == "release" else {}
     came = getattr(run, action)(target, **given)
     return {"done": action, "target": target} | ({"ended": came} if action == "heal" else {})
 

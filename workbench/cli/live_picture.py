@@ -19,7 +19,7 @@ LABEL_WIDTH = 11
 STATE_WIDTH = max(len(word) for word in STATES)
 COLUMNS = (("step", 8), ("loss", 8), ("behind", 8), ("tokens/s", 10))
 LEGEND = "loss: nats per byte of its last batch; behind: versions, mean over fragments"
-STEPPING = ("training", "slow", "stalled", "healing")
+STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
 BAD, DIM = "red", "dim"
 COLOURS = {"training": "green", "slow": "yellow", "healing": "cyan", "starting": "cyan", "waiting": "cyan"}
 
@@ -136,7 +136,9 @@ def note_of(one: Status, state: str) -> str:
         return one.get("how", "")
     if one["state"] == "never seen":
         return "never seen"
-    parts = [f"start {starts}" if starts > 1 else "", f"on {one['where']}" if one.get("where") else ""]
+    flagged = "flagged" if one.get("flagged") else ""
+    place = f"on {one['where']}" if one.get("where") else ""
+    parts = [flagged, f"start {starts}" if starts > 1 else "", place]
     return ", ".join(part for part in parts if part)
 
 

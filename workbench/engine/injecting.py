@@ -117,6 +117,10 @@ class Injecting(ABC):
         """End all faults of a learner's link, and its slow-downs; returns how many those were."""
         return int(self._ask({"verb": "heal", "target": target})["healed"])
 
+    def release(self, target: int, who: str = "python") -> None:
+        """Let a learner that is quarantined into the merges again.  The tape says ``who`` asked."""
+        self._ask({"verb": "release", "target": target, "who": who})
+
     def revive(self, target: int) -> None:
         """Start a learner again that has failed for good, or was killed for good."""
         self._ask({"verb": "revive", "target": target})

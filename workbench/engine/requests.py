@@ -99,16 +99,26 @@ class Requests:
         self.fleet.start(target)
         return {"done": "revive", "target": target.label}
 
-    def _set(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any] | None:
+    def _release(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
+        target, last = request.get("target"), len(self.fleet.learners) - 1
+        if isinstance(target, bool) or not isinstance(target, int) or not 0 <= target <= last:
+            raise Refused(f"target = {target!r}; allowed: a learner 0 to {last}, which is quarantined")
+        message = {"release": target, "who": str(request.get("who", "control"))}
+        self._ask_syncer(message, lambda answer: reply(_released(answer, self.fleet.learners[target].label)))
+
+    def _ask_syncer(self, message: dict[str, Any], answered: Callable[[dict[str, Any]], Any]) -> None:
+        """Have the syncer decide; whoever asked is answered when it has."""
+        self._ticket += 1
+        self.fleet.answers[self._ticket] = answered
+        if not self.fleet.tell_syncer({**message, "ticket": self._ticket}):
+            del self.fleet.answers[self._ticket]
+            raise Refused("there is no syncer at this moment; ask again")
+
+    def _set(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
         values, who = request.get("values"), request.get("who", "control")
         if not isinstance(values, dict) or not values or not all(isinstance(key, str) for key in values):
             raise Refused(f"values = {values!r}; allowed: a table of live settings")
-        self._ticket += 1
-        self.fleet.answers[self._ticket] = lambda answer: reply(_settings_answer(answer))
-        if not self.fleet.tell_syncer({"settings": values, "who": str(who), "ticket": self._ticket}):
-            del self.fleet.answers[self._ticket]
-            raise Refused("there is no syncer at this moment; ask again")
-        return None
+        self._ask_syncer({"settings": values, "who": str(who)}, lambda answer: reply(_settings_answer(answer)))
 
     def _stop(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         self.fleet.ending.stop(str(request.get("reason", "stopped")))
@@ -122,9 +132,14 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
     "fault": Requests._fault,
     "heal": Requests._heal,
     "set": Requests._set,
+    "release": Requests._release,
     "revive": Requests._revive,
     "stop": Requests._stop,
 }
+
+
+def _released(answer: dict[str, Any], label: str) -> dict[str, Any]:
+    return {"error": answer["why_not"]} if answer["why_not"] is not None else {"done": "release", "target": label}
 
 
 def _settings_answer(answer: dict[str, Any]) -> dict[str, Any]:

@@ -209,6 +209,10 @@ class SyncerProcess:
             notes = idle_notes(values_in_force(self.config, state.book), message["settings"], "real")
             answer = {"revision": state.book.revision, "round": state.next_t, "why_not": self.book.refused}
             self.link.send({"answer": message["ticket"], **answer, "notes": notes})
+        elif "release" in message:
+            self.book.refused = None
+            give(ev.QuarantineAsked(message["release"], False, message["who"]))
+            self.link.send({"answer": message["ticket"], "why_not": self.book.refused})
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
         elif "acting" in message:

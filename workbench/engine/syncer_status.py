@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from workbench.protocol.guards import ROUNDS_RUNNING
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record, learner_of
 from workbench.protocol.syncer_state import SyncerState
 
@@ -121,6 +122,8 @@ class StatusBook:
             "healed": member.healed,
             "counts": member.connected and not member.quarantined,
             "stalled": member.stalled,
+            "quarantined": member.quarantined,
+            "flagged": member.opposed >= ROUNDS_RUNNING,
             "step": member.n,
             "g": member.g,
             "behind": behind / total,

@@ -48,6 +48,8 @@ def state_then(then: LearnerThen, moment: Moment) -> str:
         return "stalled"
     if not then.healed:
         return "healing"
+    if then.quarantined:
+        return "quarantined"
     return "slow" if "slow" in faults else "training"
 
 

@@ -145,6 +145,16 @@ def revive(learner: int) -> Command:
     return Command(f"revive L{learner}", {"verb": "revive", "target": learner}, effect)
 
 
+def release(learner: int) -> Command:
+    """Let a learner that is quarantined in again; seen when the syncer has done so."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.SETTING_CHANGED and record.peer == process_of(learner)
+        return "it may take part" if mine else ""
+
+    return Command(f"release L{learner}", {"verb": "release", "target": learner, "who": "page"}, effect)
+
+
 def change(values: dict[str, Any]) -> Command:
     """Change live settings; seen when the syncer or a learner acts on them."""
 

@@ -24,6 +24,7 @@ ACTIONS: dict[str, Callable[[int], commands.Command]] = {
     "delay 0.2 s": lambda m: commands.fault("delay", m, delay_s=0.2, for_s=0.0),
     "nan": lambda m: commands.fault("nan", m, count=1),
     "heal": commands.heal,
+    "release": commands.release,
     "revive": commands.revive,
 }
 MEANINGS = {
@@ -34,6 +35,7 @@ MEANINGS = {
     "delay 0.2 s": "its messages take 0.2 s longer each way, until it is healed",
     "nan": "its next contribution holds NaN",
     "heal": "ends slow, cut and delay",
+    "release": "lets it in again after a guard has quarantined it",
     "revive": "starts it again after it failed or was killed for good",
 }
 SETTINGS = ("quorum", "grace", "grace_s", "grace_gamma", "merge", "weights", "outer_rate", "lead", "inner.rate")

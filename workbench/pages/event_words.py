@@ -96,7 +96,7 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.ROUND_OPENED: lambda e: f"opened round {e.round:,} for fragment {e.fragment}",
     Kind.ROUND_SKIPPED: lambda e: f"skipped round {e.round:,}: {e.reason}",
     Kind.ROUND_ABORTED: lambda e: f"gave round {e.round:,} up: {e.reason}",
-    Kind.SETTING_CHANGED: lambda e: f"settings changed: revision {e.setting}",
+    Kind.SETTING_CHANGED: lambda e: _quarantine(e) if e.peer >= 0 else f"settings changed: revision {e.setting}",
     Kind.SETTING_REFUSED: lambda e: f"a change of settings was refused: {e.reason}",
     Kind.PROCESS_STARTED: lambda e: f"process started (start {e.value:.0f})",
     Kind.PROCESS_ENDED: lambda e: f"process ended: {e.reason}",
@@ -117,3 +117,7 @@ NOTABLE = frozenset({
 
 def _fault(said: Said) -> str:
     return fault_name(said.reason, said.peer if said.peer >= 0 else said.process)
+
+
+def _quarantine(said: Said) -> str:
+    return f"{label_of(said.peer)} {f'quarantined: {said.reason}' if said.reason else 'released'}"

@@ -31,7 +31,7 @@ def asked(core: SyncerCore, event: QuarantineAsked) -> None:
         detail = {"values": {"quarantined": event.quarantined}, "who": event.who}
         core.record(Kind.SETTING_REFUSED, reason=why_not, detail=detail)
     else:
-        _set(core, member, event.quarantined, event.who)
+        _set(core, member, event.quarantined, event.who, "asked for" if event.quarantined else "")
 
 
 def _set(core: SyncerCore, member: Member, quarantined: bool, who: str, why: str = "") -> None:

@@ -13,7 +13,7 @@ from workbench.views.palette import GREEN, VERMILLION
 from workbench.views.states import COLOURS, STATES, state_of
 
 NAMED_MAX = 8
-STEPPING = ("training", "slow", "stalled", "healing")
+STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
 
 Status = dict[str, Any]
 

@@ -12,6 +12,7 @@ STATES = {
     "starting": "…",
     "waiting": "…",
     "healing": "↻",
+    "quarantined": "⊘",
     "slow": "~",
     "stalled": "‖",
     "stopped": "‖",
@@ -28,6 +29,7 @@ COLOURS = {
     "starting": SKY,
     "waiting": SKY,
     "healing": BLUE,
+    "quarantined": PURPLE,
     "slow": ORANGE,
     "stalled": ORANGE,
     "stopped": ORANGE,
@@ -68,4 +70,6 @@ def state_of(learner: dict[str, Any]) -> str:
         return "stalled"
     if not learner.get("healed"):
         return "healing"
+    if learner.get("quarantined"):
+        return "quarantined"
     return "slow" if "slow" in acting else "training"

@@ -139,4 +139,5 @@ def settings_changed(tables: Tables) -> list[dict[str, Any]]:
             "values": dict(details.get(event, {}).get("values", {})),
         }
         for event in events_of(tables, Kind.SETTING_CHANGED).tolist()
+        if "quarantined" not in details.get(event, {}).get("values", {})
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.analysis.arrays import incidents
+from workbench.analysis.arrays import incidents, refusals
 from workbench.analysis.arrays.fault_effects import fault_effects
 from workbench.analysis.arrays.learner_totals import processes_started, step_times
 from workbench.analysis.arrays.tables import Tables
@@ -35,7 +35,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
         ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
-        ``settings_changed``) and ``learners``, one row each.
+        ``settings_changed``, ``refused``,
+        ``quarantines``) and ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -62,6 +63,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
             "syncer_restarts": incidents.syncer_restarts(tables),
             "own_ends": incidents.own_ends(tables),
             "settings_changed": incidents.settings_changed(tables),
+            "refused": refusals.refused(tables),
+            "quarantines": refusals.quarantines(tables),
         },
         "learners": _learners(tables, parts),
     }

@@ -87,6 +87,7 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "syncer late", f"woken more than 0.5 s late {times(len(found['own_stops']))}, at most {longest}"
     if found["syncer_restarts"]:
         yield "syncer", f"started again {times(found['syncer_restarts'])}"
+    yield from guarded(found)
     ends, more = output.some(found["own_ends"], FAULTS_MAX)
     for row in ends:
         said = f": {row['line']}" if row["line"] else ""
@@ -98,6 +99,21 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         values = ", ".join(f"{key} = {value}" for key, value in row["values"].items())
         who = f", by {row['who']}" if row["who"] else ""
         yield "settings", f"{values} from {words.seconds(row['time_s'])} on (revision {row['revision']}{who})"
+    if more:
+        yield "", str(more)
+
+
+def guarded(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the guards did."""
+    for row in found.get("refused", ()):
+        parts = [f"{times(count)} {words.word(reason)}" for reason, count in row["reasons"].items()]
+        parts += [f"flagged in {words.plural(row['flagged'], 'merge')}: against the others"] if row["flagged"] else []
+        yield "refused" if row["reasons"] else "flagged", f"{words.label(row['learner'])}: {', '.join(parts)}"
+    rows, more = output.some(found.get("quarantines", []), FAULTS_MAX)
+    for row in rows:
+        did = "quarantined" if row["quarantined"] else "released"
+        why = f": {row['why']}" if row["why"] else ""
+        yield did, f"{words.label(row['learner'])} at {words.seconds(row['time_s'])}, by {row['who']}{why}"
     if more:
         yield "", str(more)
 
