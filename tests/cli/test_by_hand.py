@@ -105,7 +105,7 @@ def test_without_a_syncer_the_first_line_comes_soon_and_the_exit_at_the_limit(tm
         assert process.wait(40.0) == 3
         told = json.loads(process.stdout.read())
     assert first == "L0 waits for the syncer at tcp://127.0.0.1:9, 0 s (nothing answers there)\n"
-    assert "found no syncer at tcp://127.0.0.1:9 within connect_limit_s = 4" in last
+    assert "found no syncer at tcp://127.0.0.1:9 within connect_limit_s = 4 (" in last
     assert (told["learner"], told["code"], told["step"]) == (0, 3, 0)
 
 

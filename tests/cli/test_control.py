@@ -11,6 +11,7 @@ import pytest
 from tests.cli.test_live_picture import learner, status
 from workbench.cli.main import main
 from workbench.engine import launch
+from workbench.protocol.settings import LIVE_KEYS
 
 STATUS = status(2, merges=7, rounds=20)
 STATUS["learners"][1] = learner(1, state="waiting", number=3, how="SIGKILL", connected=False, counts=False)
@@ -85,6 +86,18 @@ def test_actions_reach_the_run(
     assert answer["done"] == words[0] and answer.get("ended") == (2 if words[0] == "heal" else None)
 
 
+def test_a_poison_is_answered_with_its_kind(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, kind in (([], "nan"), (["--kind", "flip"], "flip")):
+        assert main(["control", "run", "poison", "1", *words]) == 0
+        assert capsys.readouterr().out == f"done poison, target 1, kind {kind}\n"
+
+
+def test_what_is_not_live_is_not_offered(run: RememberingRun, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["control", "run", "set", "foo=1"]) == 2
+    offered = set(capsys.readouterr().err.partition("live settings: ")[2].strip().split(", "))
+    assert offered == set(LIVE_KEYS) and not offered & {"learners", "period", "seed", "preset", "eval_every"}
+
+
 @pytest.mark.parametrize(
     ("words", "part"),
     [
@@ -95,6 +108,8 @@ def test_actions_reach_the_run(
         (["set", "nonsense"], "KEY=VALUE"),
         (["status", "2"], "takes no '2'"),
         (["explode"], "explode"),
+        (["set", "foo=1"], "unknown key 'foo'; live settings: quorum, eligibility, grace"),
+        (["set", "learners=3"], "learners cannot change while a run goes on; live settings: quorum"),
         (["kill", "1", "--factor", "2"], "kill takes no --factor; allowed: --down"),
         (["delay", "1", "--share", "2"], "delay takes no --share; allowed: --delay, --jitter, --for"),
         (["loss", "1", "--bytes-per-s", "2"], "loss takes no --bytes-per-s"),

@@ -15,6 +15,7 @@ from workbench.cli import output
 from workbench.cli.inspect import TABLES
 from workbench.cli.main import main
 from workbench.cli.pages import incidents
+from workbench.engine.layout import OUTCOME_FILE, write_private
 from workbench.protocol.records import Kind
 from workbench.tape import JournalWriter, open_tape, read_header, read_journal
 
@@ -74,6 +75,44 @@ def test_the_overview_tells_the_story(small_run: Path, terminal: Callable[..., s
     ]  # fmt: skip
     assert [text for text in texts if text not in out] == []
     assert [f"L{learner}" for learner in range(3) if f" L{learner} " not in out] == []
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "said"),
+    [
+        (0, "", ""),
+        (1, "L1 failed 5 times in a row without one step", "ended with exit code 1: L1 failed 5 times in a row"),
+        (3, "the process that starts the others is gone", "ended with exit code 3: the process that starts"),
+        (3, "", "ended with exit code 3: no word"),
+    ],
+)
+def test_however_a_run_ended_its_outcome_is_told(
+    code: int, line: str, said: str, small_run: Path, tmp_path: Path, terminal: Callable[..., str], told: Tell
+) -> None:
+    run = journaled(tmp_path / "run", small_run, lambda i, r: r.kind == Kind.RUN_ENDED)
+    write_private(run / OUTCOME_FILE, json.dumps({"code": code, "line": line}).encode())
+    for words in ([], ["ledger"]):
+        out = terminal(str(run), *words)
+        assert "cut off after 60 of 60 merges" in out
+        assert said in out if said else "ended with" not in out
+    assert told("inspect", str(run))["run"]["outcome"] == {"code": code, "line": line}
+    assert told("inspect", str(small_run))["run"]["outcome"] is None
+
+
+@pytest.mark.parametrize(("kind", "said"), [("late", "start late L1 for 8 s"), ("cut", "6.2 s before cut L1 for 8 s")])
+def test_what_came_before_rounds_began_is_not_at_a_negative_time(
+    kind: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = ("starved", "stalled", "quorums_lost", "own_stops", "own_ends", "settings_changed", "syncer_restarts")
+    nothing: dict[str, list[Any]] = {name: [] for name in kinds}
+    lost = {"start_s": -6.2, "for_s": 8.0, "missing": ["L1"], "possible": 1, "quorum": 2, "regained": True}
+    row = {"time_s": -6.2, "kind": kind, "learner": 1, "for_s": 8.0, "effect": True, "merges_missed": 0}
+    faults = [{**row, "merged_again_s": 2.0}]
+    found = {**nothing, "quorums_lost": [lost], "quorum_lost_s": 8.0}
+    for part in incidents.show({"faults": faults, "faults_unstruck": [], "incidents": found}):
+        output.console().print(part)
+    out = " ".join(capsys.readouterr().out.split())
+    assert said in out and "once, 8 s 6.2 s before rounds began: 1 of the 2" in out and "-6.2" not in out
 
 
 @pytest.mark.parametrize("table", TABLES)

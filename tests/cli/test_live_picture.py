@@ -92,6 +92,11 @@ def test_digits_change_in_their_places() -> None:
         ({"connected": False}, "waiting"),
         ({"state": "never seen", "number": 0, "connected": False}, "waiting"),
         ({"state": "lost", "connected": False}, "lost"),
+        ({"state": "left", "connected": False}, "left"),
+        ({"state": "silent", "connected": False}, "silent"),
+        ({"connected": False, "lost": "heartbeat"}, "silent"),
+        ({"connected": False, "lost": "ended"}, "ended"),
+        ({"connected": False, "lost": "socket"}, "waiting"),
         ({"state": "connected"}, "training"),
         ({"healed": False}, "healing"),
         ({"stalled": True}, "stalled"),
@@ -109,6 +114,21 @@ def test_who_does_not_step_has_no_rate_and_says_how_it_ended() -> None:
     found = status()
     found["learners"][1] = learner(1, state="waiting", how="SIGKILL", connected=False, counts=False)
     assert drawn(found)[8] == "L1       ✕ down            120                            SIGKILL"
+
+
+def test_of_whom_nothing_is_heard_it_says_for_how_long() -> None:
+    found = status()
+    found["learners"][1] = learner(1, connected=False, counts=False, lost="heartbeat", silent_s=12.3)
+    assert drawn(found)[8] == "L1       ✕ silent       120                            no heartbeat for 12 s"
+
+
+def test_nobody_waits_for_who_has_ended_for_good() -> None:
+    found = status(4)
+    found["learners"][0] = learner(0, state="ended", connected=False, counts=False)
+    found["learners"][1] = learner(1, state="starting", connected=False, counts=False)
+    assert drawn(found)[3] == "quorum      2 needed, 2 of 4 there, L0 ended, waiting for L1"
+    found |= {"quorum": 3, "quorum_lost": True, "quorum_lost_since_s": 12.34}
+    assert drawn(found)[3] == "quorum      LOST: 2 of 3 there, L0 ended, waiting for L1 since 0.0 s"
 
 
 def test_who_is_started_by_hand_is_shown_with_its_place() -> None:

@@ -101,6 +101,11 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Played]:
         hand.merged(5)
         second.interrupt()
         ends["second"] = second.ended()
+        until(lambda: hand.state(0)["state"] == "left", "who left is shown so")
+        again.process.send_signal(signal.SIGSTOP)
+        until(lambda: hand.state(1)["state"] == "silent" and hand.state(1)["silent_s"] >= 2.0, "silence is shown")
+        again.process.send_signal(signal.SIGCONT)
+        until(lambda: hand.state(1)["state"] == "connected", "it is back")
         hand.merged(5)
         hand.syncer.interrupt()
         ends |= {"again": again.ended(), "syncer": hand.syncer.ended()}

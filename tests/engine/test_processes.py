@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
 import pytest
 
-from workbench.config import ConfigError
+from workbench.config import ConfigError, RunConfig
 from workbench.engine.child import signal_name
+from workbench.engine.fleet import Fleet
 from workbench.engine.layout import PLAN_FILE, Plan, read_plan, write_private
 from workbench.engine.processes import BACKOFF_FIRST_S, BACKOFF_MAX_S, Managed
 from workbench.engine.timers import Timers, wait_ms
@@ -26,6 +28,31 @@ def test_backoff_doubles_up_to_its_limit_and_begins_anew_after_a_step() -> None:
     learner.state, learner.failed_starts = "starting", 4
     learner.got_somewhere()
     assert (learner.state, learner.failed_starts, learner.next_backoff_s()) == ("running", 0, BACKOFF_FIRST_S)
+
+
+@pytest.mark.parametrize(
+    ("states", "late", "goes"),
+    [
+        ({1: "starting"}, (), False),
+        ({1: "starting"}, (1,), True),
+        ({1: "ended", 2: "failed"}, (), True),
+        ({1: "starting", 2: "starting"}, (2,), False),
+        ({0: "starting"}, (0, 1, 2), True),
+    ],
+)
+def test_the_first_learners_wait_for_each_other_but_for_none_that_is_late_or_over(
+    states: dict[int, str], late: tuple[int, ...], goes: bool
+) -> None:
+    fleet = Fleet.__new__(Fleet)
+    fleet.learners = [Managed("learner", f"L{m}", learner=m, number=1, ready=m not in states) for m in range(3)]
+    for m, state in states.items():
+        fleet.learners[m].state = state
+    fleet.striker = SimpleNamespace(late=dict.fromkeys(late))  # type: ignore[assignment]
+    fleet.config, fleet.timers = RunConfig(learners=3), Timers()
+    fleet.away = fleet.waiting_for_others = False
+    fleet._ready(fleet.learners[2])
+    assert fleet.away == goes
+    assert bool(fleet.timers.wait_s(99.0) < 99.0) == (not goes), "the start limit runs while somebody is waited for"
 
 
 def status_of(process: subprocess.Popen[bytes]) -> int:

@@ -183,7 +183,7 @@ def test_a_learner_under_a_fault_is_not_expected(struck: Path, records: list[Rec
 
 
 def test_a_late_learner_joins_rounds_that_began_without_it(tmp_path: Path) -> None:
-    config = tiny(learners=2, start_limit_s=1.0)
+    config = tiny(learners=2, start_limit_s=1.0, quorum=2)
     late = FaultPlan((Fault("late", 0, 1, for_ns=8 * 10**9),))
     with launch(config, tmp_path / "run", faults=late) as run:
         run.wait(rounds=1, timeout_s=GUARD_S)
@@ -196,3 +196,10 @@ def test_a_late_learner_joins_rounds_that_began_without_it(tmp_path: Path) -> No
     print(f"rounds began at {began.time_ns / 1e9:.1f} s, the late learner joined at {joined.time_ns / 1e9:.1f} s")
     assert fault.time_ns + 8 * 10**9 <= joined.time_ns
     assert (began.reason, began.value) == ("start_limit", 1.0) or began.time_ns >= joined.time_ns
+    (first,) = [r for r in of_kind(records, Kind.LEARNER_JOINED) if r.peer == process_of(0)]
+    if joined.time_ns - first.time_ns > 2e9:
+        lost = of_kind(records, Kind.QUORUM_LOST)[0]
+        print(f"the quorum was said to be lost {(lost.time_ns - first.time_ns) / 1e9:.2f} s after the first joined")
+        assert lost.detail["missing"] == ["L1"] and first.time_ns < lost.time_ns < joined.time_ns
+        assert of_kind(records, Kind.QUORUM_REGAINED)[0].time_ns >= joined.time_ns
+    assert rerun_machines(tmp_path / "run").equal

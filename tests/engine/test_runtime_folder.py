@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.engine.real_runs import until
 from workbench.engine import runtime_folder
-from workbench.engine.runtime_folder import NAME_MAX, SOCKET_PATH_MAX, RuntimeFolder, process_started
+from workbench.engine.runtime_folder import NAME_MAX, SOCKET_PATH_MAX, RuntimeFolder, is_stopped, process_started
 
 SLEEPER = "import sys; sys.stdin.read()"
 
@@ -32,6 +34,16 @@ def test_a_folder_is_private_short_and_opens_again() -> None:
         folder.remove()
     folder.remove()
     assert not folder.path.exists()
+
+
+def test_whether_a_process_is_stopped_is_seen_whoever_stopped_it() -> None:
+    with subprocess.Popen([sys.executable, "-c", SLEEPER], stdin=subprocess.PIPE) as process:
+        for number, stopped in ((signal.SIGSTOP, True), (signal.SIGCONT, False)):
+            process.send_signal(number)
+            until(lambda: is_stopped(process.pid) == stopped, f"{number.name} acts")  # noqa: B023
+        assert process.stdin is not None
+        process.stdin.close()
+    assert not is_stopped(process.pid)
 
 
 def test_the_folder_of_a_process_that_ended_is_swept() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from workbench.engine.finding import Limit
 from workbench.engine.staying import AWAY_FOR_S, SAY_EVERY_S, Staying
 from workbench.protocol import events as ev
 
@@ -45,7 +46,7 @@ def end(reason: str) -> Any:
 
 
 def staying(driver: Driver, patience_s: float = 30.0) -> Staying:
-    return Staying(driver, "tcp://far:5", 10.0, patience_s)  # type: ignore[arg-type]
+    return Staying(driver, "tcp://far:5", Limit("connect_limit_s", 10.0), patience_s)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)

@@ -210,6 +210,33 @@ def test_quorum_lost_at_once_naming_who_is_missing_and_regained() -> None:
     assert [(r.value, r.steps) for r in talk.of(Kind.QUORUM_REGAINED)] == [(3.0, 3)], "a healing learner counts"
 
 
+def test_before_rounds_begin_a_quorum_that_is_not_there_is_said_within_a_second() -> None:
+    talk = Talk(learners=3, quorum=2, start_limit_s=60.0).start()
+    talk.pass_time(5.0)
+    assert not talk.of(Kind.QUORUM_LOST), "nobody has come yet: the run is starting"
+    talk.join(0)
+    joined = talk.now
+    talk.pass_time(0.5, alive=(0,))
+    assert not talk.of(Kind.QUORUM_LOST)
+    talk.pass_time(4.5, alive=(0,))
+    (lost,) = talk.of(Kind.QUORUM_LOST)
+    assert lost.time_ns - joined <= SECOND
+    assert (lost.value, lost.steps, lost.detail["missing"]) == (1.0, 2, ["L1", "L2"])
+    assert not talk.of(Kind.ROUNDS_BEGAN)
+    talk.join(2)
+    assert [(r.value, r.time_ns) for r in talk.of(Kind.QUORUM_REGAINED)] == [(2.0, talk.now)]
+    talk.join(1)
+    assert len(talk.of(Kind.ROUNDS_BEGAN)) == len(talk.of(Kind.QUORUM_LOST)) == 1
+
+
+def test_learners_that_come_one_after_the_other_lose_no_quorum() -> None:
+    talk = Talk(learners=3, quorum=3, start_limit_s=60.0).start()
+    for learner in range(3):
+        talk.join(learner)
+        talk.pass_time(0.3, alive=tuple(range(learner + 1)))
+    assert len(talk.of(Kind.ROUNDS_BEGAN)) == 1 and not talk.of(Kind.QUORUM_LOST)
+
+
 def test_quarantine_and_a_larger_quorum_can_lose_it_too() -> None:
     talk = begun(learners=2, quorum=2)
     talk.give(ev.QuarantineAsked(1, True, "page"))

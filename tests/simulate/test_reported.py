@@ -170,7 +170,7 @@ def test_a3_a_constant_loss_is_shown_whoever_leaves() -> None:
     book = StatusBook([1] * 4)
     for record in world.records:
         book.note([record])
-        shown = [one["loss"] for one in book.status(world.syncer.machine.state)["learners"].values()]
+        shown = [one["loss"] for one in book.status(world.syncer.machine.state, world.now)["learners"].values()]
         assert {loss for loss in shown if loss is not None} <= {2.0}
     assert shown == [2.0] * 4
     assert contributors(world)[-1] == [0, 2]

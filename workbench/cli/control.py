@@ -58,6 +58,8 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "stop": (),
 }
 """Flags of each action, by the names that `Run` has for them."""
+POISON_KIND = "nan"
+"""Kind of a poison where none is given, as `Run.poison` has it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -119,7 +121,10 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
     target = target_of(arguments.what, action)
     given |= {"who": arguments.who} if action == "release" else {}
     came = getattr(run, action)(target, **given)
-    return {"done": action, "target": target} | ({"ended": came} if action == "heal" else {})
+    done = {"done": action, "target": target}
+    if action == "heal":
+        return done | {"ended": came}
+    return done | ({"kind": given.get("kind", POISON_KIND)} if action == "poison" else {})
 
 
 def flags_of(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -169,7 +174,12 @@ def settings_of(words: list[str]) -> dict[str, Any]:
         There is none, or a word is no setting.
     """
     from workbench.config.load import parse_set
+    from workbench.protocol.settings import require_live
 
     if not words:
         raise ConfigError("set (nothing): give KEY=VALUE, for example grace_gamma=0.5")
+    for word in words:
+        key, equals, _ = word.partition("=")
+        if equals:
+            require_live(key.strip())
     return dict(parse_set(word) for word in words)

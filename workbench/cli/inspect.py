@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     more: dict[str, Any] = {"losses": losses} if arguments.table == "validation" else {}
     whole = imported.report if about["imported"] else REPORTS["overview"]
     report = (REPORTS[arguments.table] if arguments.table else whole)(tape, **more)
-    report["run"] = about
+    report["run"] = about | {"outcome": None if written else outcome_of(arguments.run)}
     if arguments.json:
         print_json(arguments, tape, report)
     else:
@@ -72,6 +72,14 @@ def refuse_untold(arguments: argparse.Namespace, tape: xr.DataTree) -> None:
     reason = tape.wb.untold.get(NEEDS.get(arguments.table, ""))
     if reason:
         raise TapeError(f"{arguments.run} cannot tell {arguments.table}: {reason}")
+
+
+def outcome_of(run: Path) -> dict[str, Any] | None:
+    """Return exit code and last line of a run of real processes, as its supervisor left them; None if it left none."""
+    from workbench.engine.layout import read_outcome
+
+    ended = read_outcome(run)
+    return None if ended is None else {"code": ended[0], "line": ended[1]}
 
 
 def checked(arguments: argparse.Namespace) -> list[float]:

@@ -11,7 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from workbench.cli import words
-from workbench.views.states import STATES, state_of
+from workbench.views.states import STATES, absent, silence, state_of
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
@@ -21,7 +21,9 @@ COLUMNS = (("step", 8), ("loss", 8), ("behind", 8), ("tokens/s", 10))
 LEGEND = "loss: nats per byte of its last batch; behind: versions, mean over fragments"
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
 BAD, DIM = "red", "dim"
-COLOURS = {"training": "green", "slow": "yellow", "healing": "cyan", "starting": "cyan", "waiting": "cyan"}
+COLOURS = {
+    "training": "green", "slow": "yellow", "healing": "cyan", "starting": "cyan", "waiting": "cyan", "left": "dim",
+}  # fmt: skip
 
 Status = dict[str, Any]
 
@@ -73,13 +75,15 @@ def _quorum(status: Status) -> Line:
     if "quorum" not in status:
         return Line("quorum", "the syncer is starting")
     there = [one for one in status["learners"] if one.get("counts")]
-    missing = [one["learner"] for one in status["learners"] if not one.get("counts")]
-    counts = f"{len(there)} of {status['quorum']} there"
+    waited_for, gone = absent(status["learners"])
+    waiting = f", waiting for {named(waited_for)}" if waited_for else ""
+    ended = "".join(f", {named(learners)} {state}" for state, learners in gone.items())
     if status.get("quorum_lost"):
         since_s = status["elapsed_s"] - status["quorum_lost_since_s"]
-        return Line("quorum", f"LOST: {counts}, waiting for {named(missing)} since {since_s:.1f} s", f"bold {BAD}")
-    waiting = f", waiting for {named(missing)}" if missing else ""
-    return Line("quorum", f"{status['quorum']} needed, {len(there)} of {len(status['learners'])} there{waiting}")
+        counts = f"{len(there)} of {status['quorum']} there"
+        return Line("quorum", f"LOST: {counts}{ended}{waiting} since {since_s:.1f} s", f"bold {BAD}")
+    counts = f"{len(there)} of {len(status['learners'])} there"
+    return Line("quorum", f"{status['quorum']} needed, {counts}{ended}{waiting}")
 
 
 def _grace(status: Status) -> str:
@@ -136,9 +140,12 @@ def note_of(one: Status, state: str) -> str:
         return one.get("how", "")
     if one["state"] == "never seen":
         return "never seen"
-    flagged = "flagged" if one.get("flagged") else ""
-    place = f"on {one['where']}" if one.get("where") else ""
-    parts = [flagged, f"start {starts}" if starts > 1 else "", place]
+    parts = [
+        silence(one) if state == "silent" else "",
+        "flagged" if one.get("flagged") else "",
+        f"start {starts}" if starts > 1 else "",
+        f"on {one['where']}" if one.get("where") else "",
+    ]
     return ", ".join(part for part in parts if part)
 
 

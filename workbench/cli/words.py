@@ -134,6 +134,28 @@ def three(spread: Mapping[str, Any], show: Any = plain, between: str = " / ") ->
     return between.join(show(spread[name]) for name in ("median", "p95", "max"))
 
 
+def moment(value: float | None) -> str:
+    """Return a time counted from the start of rounds, for a column of such times.
+
+    Examples
+    --------
+    >>> moment(1.05), moment(-6.2)
+    ('1.05 s', '6.2 s before')
+    """
+    return f"{seconds(-value)} before" if value is not None and value < 0 else seconds(value)
+
+
+def at(value: float) -> str:
+    """Return a time counted from the start of rounds, for a sentence.
+
+    Examples
+    --------
+    >>> at(1.05), at(-6.2)
+    ('at 1.05 s', '6.2 s before rounds began')
+    """
+    return f"{moment(value)} rounds began" if value < 0 else f"at {seconds(value)}"
+
+
 def word(reason: str) -> str:
     """Return a reason of the tape as words."""
     return reason.replace("_", " ")

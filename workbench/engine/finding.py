@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from workbench.config import ConfigError
 from workbench.engine.asking import NO_HANDSHAKE, Answer, ask
@@ -13,10 +14,29 @@ from workbench.engine.security import ClientKeys
 from workbench.protocol.records import label_of, process_of
 
 ANSWER_LIMIT_S = 2.0
+ANSWER_LEAST_S = 0.2
+"""So long an answer is waited for, however short the limit."""
 BACKOFF_FIRST_S, BACKOFF_MAX_S = 0.25, 5.0
 SAY_EVERY_S = 5.0
 HANDSHAKES_MAX = 3
 """After so many handshakes in a row that came to nothing it is no matter of waiting."""
+
+
+class Limit(NamedTuple):
+    """How long something is waited for, and which setting says so."""
+
+    name: str
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.seconds:g}" if self.name.startswith("-") else f"{self.name} = {self.seconds:g}"
+
+
+def first_limit(connect_limit_s: float, patience_s: float) -> Limit:
+    """How long a first connection is waited for: nobody's patience lasts longer than he says."""
+    if patience_s < connect_limit_s:
+        return Limit("--patience", patience_s)
+    return Limit("connect_limit_s", connect_limit_s)
 
 
 class Finding:
@@ -27,7 +47,7 @@ class Finding:
     address : str
     keys : ClientKeys or None
     learner : int
-    limit_s : float
+    limit : Limit
         How long to wait for an answer.
 
     Attributes
@@ -40,8 +60,8 @@ class Finding:
         Why nothing was found.
     """
 
-    def __init__(self, address: str, keys: ClientKeys | None, learner: int, limit_s: float) -> None:
-        self.address, self.keys, self.learner, self.limit_s = address, keys, learner, limit_s
+    def __init__(self, address: str, keys: ClientKeys | None, learner: int, limit: Limit) -> None:
+        self.address, self.keys, self.learner, self.limit = address, keys, learner, limit
         self.label = label_of(process_of(learner))
         self.facts: Facts
         self.origin_ns = 0
@@ -56,9 +76,11 @@ class Finding:
             It will not have this learner: the line says why.
         """
         began = time.monotonic()
+        until = began + self.limit.seconds
         said, pause, handshakes = began - SAY_EVERY_S, BACKOFF_FIRST_S, 0
         while True:
-            answer = ask(self.address, self.keys, Ask(self.learner, dict(claims)), ANSWER_LIMIT_S)
+            wait_s = min(ANSWER_LIMIT_S, max(ANSWER_LEAST_S, until - time.monotonic()))
+            answer = ask(self.address, self.keys, Ask(self.learner, dict(claims)), wait_s)
             if answer.refusal:
                 raise ConfigError(f"refused by the syncer at {self.address}: {answer.refusal}")
             if answer.facts is not None:
@@ -68,12 +90,12 @@ class Finding:
             if handshakes >= HANDSHAKES_MAX:
                 raise ConfigError(f"{self.address}: {answer.trouble}")
             now = time.monotonic()
-            if now - began + pause >= self.limit_s:
+            if now + pause >= until:
                 self.line = (
-                    f"found no syncer at {self.address} within connect_limit_s = {self.limit_s:g} ({answer.trouble}); "
+                    f"found no syncer at {self.address} within {self.limit} ({answer.trouble}); "
                     "start the syncer first, or give its address with --connect"
                 )
-                time.sleep(max(0.0, began + self.limit_s - now))
+                time.sleep(max(0.0, until - now))
                 return False
             if now - said >= SAY_EVERY_S:
                 said = now

@@ -172,11 +172,16 @@ class Fleet:
         managed.ready = True
         if self.away:
             self._go((managed,))
-        elif all(learner.ready or learner.state == "failed" or not learner.number for learner in self.learners):
+        elif not any(self._awaited(learner) for learner in self.learners):
             self._go(self.learners)
         elif not self.waiting_for_others:
             self.waiting_for_others = True
             self.timers.after(self.config.start_limit_s, self._go, self.learners)
+
+    def _awaited(self, learner: Managed) -> bool:
+        """Whether a learner is one of the first and not ready yet: one that is to start late, or has ended, is not."""
+        late = learner.learner in self.striker.late
+        return not (learner.ready or late or learner.state in ("ended", "failed") or not learner.number)
 
     def _go(self, learners: Sequence[Managed]) -> None:
         self.away = True

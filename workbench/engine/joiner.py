@@ -25,7 +25,7 @@ from workbench.config import ConfigError, RunConfig, from_toml
 from workbench.datasets import Text, open_text
 from workbench.engine import child
 from workbench.engine.agreement import claims_of, data_claim, weights_claim
-from workbench.engine.finding import Finding
+from workbench.engine.finding import Finding, first_limit
 from workbench.engine.key_folder import client_keys
 from workbench.engine.learner_wire import LearnerWire
 from workbench.engine.placing import check_cores, place_of
@@ -131,7 +131,8 @@ class Joiner:
         self.config: RunConfig = from_toml(joining.config)
         self.keys = client_keys(Path(joining.keys), joining.learner) if joining.keys else None
         check_cores(self.config)
-        self.finding = Finding(joining.address, self.keys, joining.learner, self.config.connect_limit_s)
+        self.limit = first_limit(self.config.connect_limit_s, joining.patience_s)
+        self.finding = Finding(joining.address, self.keys, joining.learner, self.limit)
         self.driver: LearnerDriver | None = None
 
     @property
@@ -152,7 +153,7 @@ class Joiner:
         if arithmetic is None:
             return LOST, self.finding.line
         self.driver = self._driver(arithmetic)
-        staying = Staying(self.driver, self.joining.address, self.config.connect_limit_s, self.joining.patience_s)
+        staying = Staying(self.driver, self.joining.address, self.limit, self.joining.patience_s)
         return staying.run()
 
     def _make(self, text: Text) -> LearnerArithmetic | None:

@@ -11,8 +11,10 @@ from workbench.training.threads import thread_variables
 if TYPE_CHECKING:
     from workbench.engine.fleet import Fleet
 
-CONNECTED, LOST, NEVER_SEEN = "connected", "lost", "never seen"
+CONNECTED, LEFT, SILENT, LOST, NEVER_SEEN = "connected", "left", "silent", "lost", "never seen"
 """States of a learner that was started by hand."""
+_BY_LOSS = {"left": LEFT, "ended": LEFT, "heartbeat": SILENT}
+"""What became of one that is not connected, by the reason for which the syncer lost it; of the others: lost."""
 
 
 class Launcher(Protocol):
@@ -67,8 +69,8 @@ class ByHand:
             learner.state = NEVER_SEEN
 
     def seen(self, learner: Managed, facts: dict[str, Any]) -> None:
-        """Connected or not is all that is known of it."""
-        learner.state = CONNECTED if facts["connected"] else LOST
+        """Connected or not, and how its last connection ended, is all that is known of it."""
+        learner.state = CONNECTED if facts["connected"] else _BY_LOSS.get(facts["lost"], LOST)
         learner.number = facts["starts"]
 
     def why_not(self, learner: Managed) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.config import ConfigError
 from workbench.engine.links import Link
 from workbench.engine.processes import BACKOFF_FIRST_S, Managed
+from workbench.engine.runtime_folder import is_stopped
 from workbench.protocol.faults import Fault
 from workbench.protocol.scenario import fault_of
 
@@ -171,13 +172,13 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
     learners = []
     for managed in fleet.learners:
         facts = seen.get(str(managed.learner), {})
-        state = "stopped" if managed.stops and managed.alive else managed.state
+        halted = managed.alive and (managed.stops or is_stopped(managed.pid))
         learners.append(
             {
                 **facts,
                 "learner": managed.learner,
                 "label": managed.label,
-                "state": state,
+                "state": "stopped" if halted else managed.state,
                 "pid": managed.pid,
                 "number": managed.number,
                 "faults": [acting.fault.kind for acting in fleet.striker.lasting.acting.of(managed.learner)],

@@ -49,6 +49,15 @@ def process_started(pid: int) -> int:
     return -1 if fields[0] in "ZX" else int(fields[19])
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a process of this machine is stopped by a signal (or a debugger), whoever sent it (Linux)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] in "Tt"
+
+
 def roots() -> list[Path]:
     """Folders in which runtime folders may lie, best first: memory, the user's own runtime folder, temporary files."""
     places = ["/dev/shm", os.environ.get("XDG_RUNTIME_DIR", ""), tempfile.gettempdir(), "/tmp"]

@@ -12,6 +12,7 @@ from workbench.protocol import events as ev
 from workbench.protocol.records import label_of, process_of
 
 if TYPE_CHECKING:
+    from workbench.engine.finding import Limit
     from workbench.engine.learner_driver import LearnerDriver
 
 DONE, LOST = 0, 3
@@ -31,13 +32,15 @@ class Staying:
     driver : LearnerDriver
     address : str
         Of the syncer, for messages.
-    connect_limit_s, patience_s : float
-        How long without a syncer, before the first WELCOME and after it.
+    first_limit : Limit
+        How long without a syncer before the first WELCOME.
+    patience_s : float
+        The same after it.
     """
 
-    def __init__(self, driver: LearnerDriver, address: str, connect_limit_s: float, patience_s: float) -> None:
+    def __init__(self, driver: LearnerDriver, address: str, first_limit: Limit, patience_s: float) -> None:
         self.driver, self.address = driver, address
-        self.connect_limit_s, self.patience_s = connect_limit_s, patience_s
+        self.first_limit, self.patience_s = first_limit, patience_s
         self.state = driver.machine.state
         self.label = label_of(process_of(self.state.learner))
         self.signal = 0
@@ -92,13 +95,13 @@ class Staying:
         return ""
 
     def _limit_s(self) -> float:
-        return self.patience_s if self.incarnation else self.connect_limit_s
+        return self.patience_s if self.incarnation else self.first_limit.seconds
 
     def _alone(self, gone_s: float, reason: str) -> str:
         if not self.incarnation:
             return (
-                f"found no syncer at {self.address} within connect_limit_s = {self.connect_limit_s:g}{reason}; start "
-                "the syncer first, or give its address with --connect"
+                f"found no syncer at {self.address} within {self.first_limit}{reason}; start the syncer first, or give "
+                "its address with --connect"
             )
         return (
             f"has had no syncer at {self.address} for {gone_s:.0f} s{reason}, the limit is --patience "

@@ -264,7 +264,7 @@ class SyncerProcess:
         self.link.send({"status": self._status()})
 
     def _status(self) -> dict[str, Any]:
-        return {**self.book.status(self.driver.machine.state), "refused": dict(self.wire.refused)}
+        return {**self.book.status(self.driver.machine.state, self.driver.now()), "refused": dict(self.wire.refused)}
 
     def _no_room(self, line: str) -> None:
         """While the journal cannot be written: say so, and give the run up if that is asked for."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.protocol.guards import ROUNDS_RUNNING
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record, learner_of
-from workbench.protocol.syncer_state import SyncerState
+from workbench.protocol.syncer_state import NEVER, SyncerState
 
 RATE_FACTOR = 0.2
 """Of the moving average of tokens per second."""
@@ -16,10 +16,11 @@ RATE_FACTOR = 0.2
 class LearnerNotes:
     """Last step of a learner as its records tell it."""
 
-    __slots__ = ("loss", "number", "starts", "stepped", "tokens_per_s", "where")
+    __slots__ = ("loss", "lost", "number", "starts", "stepped", "tokens_per_s", "where")
 
     def __init__(self) -> None:
         self.loss: float | None = None
+        self.lost = ""
         self.tokens_per_s = 0.0
         self.number = 0
         self.stepped = 0
@@ -56,6 +57,8 @@ class StatusBook:
                 }
             elif record.kind == Kind.LEARNER_JOINED:
                 self._joined(record)
+            elif record.kind == Kind.LEARNER_LOST:
+                self._of(learner_of(record.peer)).lost = record.reason
             elif record.kind == Kind.QUORUM_REACHED:
                 self.window_s = record.value
             elif record.kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
@@ -69,6 +72,7 @@ class StatusBook:
     def _joined(self, record: Record) -> None:
         notes, number = self._of(learner_of(record.peer)), int(record.value)
         notes.starts += number != notes.number
+        notes.lost = ""
         notes.number = number
         if "host" in record.detail:
             notes.where = f"{record.detail['host']}, pid {record.detail['pid']}"
@@ -92,8 +96,8 @@ class StatusBook:
         """Merged tokens of the run: those of its fragments, by size."""
         return sum(n * size for n, size in zip(self.merged_tokens, self.sizes, strict=True)) // sum(self.sizes)
 
-    def status(self, state: SyncerState) -> dict[str, Any]:
-        """The run now."""
+    def status(self, state: SyncerState, now: int) -> dict[str, Any]:
+        """The run at a time of the syncer's clock [ns]."""
         return {
             "merges": state.merges,
             "round": state.opened_t,
@@ -107,10 +111,10 @@ class StatusBook:
             "last_merge": self.last_merge,
             "storage_full": self.storage_full,
             "revision": state.book.revision,
-            "learners": {str(m): self._learner(state, m) for m in state.members},
+            "learners": {str(m): self._learner(state, m, now) for m in state.members},
         }
 
-    def _learner(self, state: SyncerState, learner: int) -> dict[str, Any]:
+    def _learner(self, state: SyncerState, learner: int, now: int) -> dict[str, Any]:
         member, notes = state.members[learner], self._of(learner)
         total = sum(self.sizes)
         behind = sum(
@@ -119,6 +123,8 @@ class StatusBook:
         )
         return {
             "connected": member.connected,
+            "lost": "" if member.connected else notes.lost,
+            "silent_s": max(0, now - member.last_heard) / 1e9 if member.last_heard != NEVER else None,
             "healed": member.healed,
             "counts": member.connected and not member.quarantined,
             "stalled": member.stalled,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.tape.moment import LearnerThen, Moment
-from workbench.views.states import COLOURS, STATES, state_of
+from workbench.views.states import COLOURS, STATES, silence, state_of
 
 Cell = dict[str, Any]
-GONE = ("down", "failed", "ended", "lost")
+GONE = ("down", "failed", "ended", "lost", "left")
 
 
 def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
@@ -16,9 +16,9 @@ def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
     state = state_of(one)
     starts = max(one.get("number") or 0, one.get("starts") or 0)
     acting = [kind.replace("_", " ") for kind in one.get("acting", ())]
-    said = str(one.get("how") or "") if state in GONE else ""
+    said = silence(one) if state == "silent" else str(one.get("how") or "") if state in GONE else ""
     notes = [said, f"start {starts}" if starts > 1 else "", f"under {', '.join(acting)}" if acting else ""]
-    button = "" if not may_control or state in ("ended", "lost") else "revive" if state in GONE else "kill"
+    button = "" if not may_control or state in ("ended", "lost", "left") else "revive" if state in GONE else "kill"
     return cell(str(one["label"]), state, one.get("step"), one.get("behind"), one.get("loss"), notes, button)
 
 

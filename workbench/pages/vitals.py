@@ -8,6 +8,7 @@ from workbench.pages import style
 from workbench.pages.event_words import labels
 from workbench.pages.spans import WINDOW_S
 from workbench.tape.moment import Moment
+from workbench.views.states import absent
 
 Status = dict[str, Any]
 
@@ -57,19 +58,16 @@ def _quorum(status: Status) -> str:
     if "quorum" not in status:
         return style.vital("quorum", "–", "the syncer is starting", QUORUM)
     there = sum(bool(one.get("counts")) for one in status["learners"])
-    missing = [one["learner"] for one in status["learners"] if not one.get("counts")]
+    waited_for, gone = absent(status["learners"])
+    ended = "".join(f", {labels(learners)} {state}" for state, learners in gone.items())
     number = f"{there} of {len(status['learners'])} there"
     if status.get("quorum_lost"):
         since_s = max(0.0, status["elapsed_s"] - status["quorum_lost_since_s"])
-        return style.vital(
-            "✕ quorum lost",
-            number,
-            f"{status['quorum']} needed; waits for {labels(missing)}, {since_s:.1f} s",
-            QUORUM,
-            bad=True,
-        )
-    without = f", without {labels(missing)}" if missing else ""
-    return style.vital("quorum", number, f"{status['quorum']} needed{without}", QUORUM)
+        waits = f"; waits for {labels(waited_for)}" if waited_for else ""
+        note = f"{status['quorum']} needed{ended}{waits}, {since_s:.1f} s"
+        return style.vital("✕ quorum lost", number, note, QUORUM, bad=True)
+    without = f", without {labels(waited_for)}" if waited_for else ""
+    return style.vital("quorum", number, f"{status['quorum']} needed{ended}{without}", QUORUM)
 
 
 def then_vitals(moment: Moment) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.protocol import admission, membership, snapshots, state_transfers
+from workbench.protocol import admission, membership, quorum, snapshots, state_transfers
 from workbench.protocol.messages import Beat
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.settings import SECOND
@@ -32,6 +32,7 @@ def expire(core: SyncerCore) -> None:
     snapshots.expire(core)
     if not state.began and state.start_until != UNSET and now >= state.start_until and state.members:
         membership.begin(core, "start_limit")
+    quorum.expect(core)
 
 
 def stuck_limit_ns(core: SyncerCore, member: Member) -> int:

@@ -168,6 +168,7 @@ def _start_rounds(core: SyncerCore) -> None:
 def begin(core: SyncerCore, reason: str) -> None:
     """Rounds may open from now on."""
     core.state.began = True
+    core.state.short_since = UNSET
     core.record(Kind.ROUNDS_BEGAN, value=float(len(core.state.members)), reason=reason)
     quorum.judge(core)
 

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from workbench.protocol.records import Kind, label_of, process_of
+from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
+from workbench.protocol.syncer_state import UNSET
 
 
-def judge(core: SyncerCore) -> None:
-    """Say at once when fewer than K learners could ever become ready, and when that is over."""
+SHORT_LIMIT_NS = 3 * SECOND // 4
+"""For so long fewer than K may be there at the start until that is said: within 1 s."""
+
+
+def expect(core: SyncerCore) -> None:
+    """Before rounds begin: the first learners come one after the other, fewer than K for long is worth a word."""
+    state = core.state
+    if state.began or state.ending or not state.members:
+        return
+    if len(core.possible()) >= state.book.policy.quorum:
+        state.short_since = UNSET
+    elif state.short_since == UNSET:
+        state.short_since = core.now
+    elif core.now >= state.short_since + SHORT_LIMIT_NS:
+        judge(core, late=True)
+
+
+def judge(core: SyncerCore, late: bool = False) -> None:
+    """Say at once when fewer than K learners could ever become ready, and when that is over.
+
+    Before rounds begin it is said when it is ``late``, see `expect`.
+    """
     state = core.state
     possible, quorum = core.possible(), state.book.policy.quorum
-    if not state.began or state.ending:
+    if state.ending or not (state.began or state.quorum_lost or late):
         return
     if len(possible) < quorum and not state.quorum_lost:
         state.quorum_lost = True

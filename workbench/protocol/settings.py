@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from workbench.config import ConfigError, RunConfig, flatten
-from workbench.config.keys import convert
+from workbench.config.keys import convert, key_types
 from workbench.config.validate import CHOICES, RANGES
 
 SECOND = 1_000_000_000
@@ -84,6 +84,7 @@ class FixedSettings(msgspec.Struct, gc=False, frozen=True):
 POLICY_KEYS = Policy.__struct_fields__
 MERGE_KEYS = MergeSettings.__struct_fields__
 LEARNER_KEYS = ("fold", "fold_alpha", "lead", "inner.rate", "inner.batch", "inner.accumulation")
+LIVE_KEYS = (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS)
 """The vocabulary of live settings; everything else is fixed."""
 
 _LEARNER_FIELD = {"inner.rate": "rate_scale", "inner.batch": "batch", "inner.accumulation": "accumulation"}
@@ -172,11 +173,16 @@ def settings_book_of(config: RunConfig) -> SettingsBook:
     return SettingsBook(0, policy_of(config), merge_settings_of(config), learner_settings_of(config), config.inner.rate)
 
 
+def require_live(key: str) -> None:
+    """Raise `ConfigError`, with what is allowed, unless ``key`` may be set while a run goes on."""
+    if key not in LIVE_KEYS:
+        wrong = f"{key} cannot change while a run goes on" if key in key_types() else f"unknown key {key!r}"
+        raise ConfigError(f"{wrong}; live settings: {', '.join(LIVE_KEYS)}")
+
+
 def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
     """Return ``value`` in the type of ``key``; raise `ConfigError` unless it may be set while a run goes on."""
-    allowed = (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS)
-    if key not in allowed:
-        raise ConfigError(f"{key} cannot change while a run goes on; live settings: {', '.join(allowed)}")
+    require_live(key)
     value = convert(key, value)
     if key in CHOICES and value not in CHOICES[key]:
         raise ConfigError(f"{key} = {value!r} is unknown; allowed: {', '.join(CHOICES[key])}")

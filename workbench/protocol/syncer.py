@@ -212,6 +212,8 @@ def _next_wake(core: SyncerCore) -> int:
         wake = min(wake, state.ending_until)
     if not state.began and state.start_until > core.now:
         wake = min(wake, state.start_until)
+    if state.short_since != UNSET and not state.quorum_lost:
+        wake = min(wake, state.short_since + quorum.SHORT_LIMIT_NS)
     for member in state.members.values():
         if member.connected:
             wake = min(wake, member.last_heard + state.fixed.heartbeat_limit_ns)

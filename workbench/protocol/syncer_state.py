@@ -306,8 +306,9 @@ class SyncerState(msgspec.Struct):
         Record of the last change of settings.
     opened_t, next_t, next_p, closed_below, merges : int
         Last round opened, the next and its fragment, the oldest that is not closed, merges done.
-    began, start_until, next_beat, wake_at : bool, int, int, int
-        Whether rounds may open; the start limit; next heartbeat; when to be woken.
+    began, start_until, short_since, next_beat, wake_at : bool, int, int, int, int
+        Whether rounds may open; the start limit; since when, before that, fewer than K of those that came are there;
+        next heartbeat; when to be woken.
     xi_quorum, xi_sync : float
         Moving averages [ns], with ``_known`` once there was a sample.
     transfers, transfer_serial : dict of joiner to Transfer, int
@@ -348,6 +349,7 @@ class SyncerState(msgspec.Struct):
     merges: int = 0
     began: bool = False
     start_until: int = UNSET
+    short_since: int = UNSET
     next_beat: int = 0
     xi_quorum: float = 0.0
     xi_sync: float = 0.0
@@ -378,6 +380,7 @@ def shift(state: SyncerState, gap: int) -> None:
         return at if at in (UNSET, NEVER) else at + gap
 
     state.start_until = moved(state.start_until)
+    state.short_since = moved(state.short_since)
     state.ending_until = moved(state.ending_until)
     state.next_beat = moved(state.next_beat)
     state.snapshot_at = moved(state.snapshot_at)

@@ -10,7 +10,7 @@ from workbench.engine.launch import Run
 from workbench.engine.layout import CONTROL_FILE
 from workbench.views import markup
 from workbench.views.palette import GREEN, VERMILLION
-from workbench.views.states import COLOURS, STATES, state_of
+from workbench.views.states import COLOURS, STATES, absent, silence, state_of
 
 NAMED_MAX = 8
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
@@ -75,8 +75,9 @@ def _quorum(status: Status) -> str:
     text = f"{status['quorum']} needed, {there} of {len(status['learners'])} there"
     if not status.get("quorum_lost"):
         return text
-    missing = [one["learner"] for one in status["learners"] if not one.get("counts")]
-    return f"✕ LOST: {text}, waiting for {_labels(missing)}"
+    waited_for, gone = absent(status["learners"])
+    ended = "".join(f", {_labels(learners)} {state}" for state, learners in gone.items())
+    return f"✕ LOST: {text}{ended}{f', waiting for {_labels(waited_for)}' if waited_for else ''}"
 
 
 def _labels(learners: Sequence[int]) -> str:
@@ -92,6 +93,7 @@ def _learner(one: Status) -> markup.Row:
                (seen.get("tokens_per_s"), ",.0f"))  # fmt: skip
     starts = max(one.get("number") or 0, one.get("starts") or 0)
     said = str(one.get("how") or "") if state in ("down", "failed", "ended") else ""
+    said = silence(one) if state == "silent" else said
     return (
         str(one["label"]),
         markup.Cell(state, STATES[state], COLOURS[state]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.protocol.records import label_of
@@ -17,9 +18,11 @@ STATES = {
     "stalled": "‖",
     "stopped": "‖",
     "cut off": "⇎",
+    "silent": "✕",
     "down": "✕",
     "lost": "✕",
     "failed": "✕",
+    "left": "·",
     "ended": "·",
 }
 """A sign for each state of a learner; the word always stands beside it."""
@@ -34,12 +37,36 @@ COLOURS = {
     "stalled": ORANGE,
     "stopped": ORANGE,
     "cut off": PURPLE,
+    "silent": VERMILLION,
     "down": VERMILLION,
     "lost": VERMILLION,
     "failed": VERMILLION,
+    "left": "#808080",
     "ended": "#808080",
 }
 """A colour for each state, for pages."""
+
+
+FOR_GOOD = ("left", "ended", "failed", "quarantined")
+"""States that only somebody can end: nobody waits for such a learner."""
+
+
+def absent(learners: Sequence[dict[str, Any]]) -> tuple[list[int], dict[str, list[int]]]:
+    """Return the learners that do not count: those that may come by themselves, and the others by their state.
+
+    Examples
+    --------
+    >>> absent([{"learner": 0, "state": "ended"}, {"learner": 1, "state": "starting"}])
+    ([1], {'ended': [0]})
+    """
+    waited_for: list[int] = []
+    gone: dict[str, list[int]] = {}
+    for one in learners:
+        if one.get("counts"):
+            continue
+        state = state_of(one)
+        (gone.setdefault(state, []) if state in FOR_GOOD else waited_for).append(one["learner"])
+    return waited_for, gone
 
 
 def fault_name(kind: str, process: int) -> str:
@@ -54,10 +81,15 @@ def fault_name(kind: str, process: int) -> str:
     return f"{kind.removesuffix(f'_{target}')} {target}".replace("_", " ")
 
 
+def silence(learner: dict[str, Any]) -> str:
+    """Return for how long nothing was heard of a learner."""
+    return f"no heartbeat for {learner.get('silent_s') or 0.0:.0f} s"
+
+
 def state_of(learner: dict[str, Any]) -> str:
     """Return the word for what a learner does now, from the states of its process and of its connection."""
     process = learner["state"]
-    if process in ("failed", "ended", "stopped", "starting", "lost"):
+    if process in ("failed", "ended", "stopped", "starting", "lost", "left", "silent"):
         return str(process)
     if process == "waiting":
         return "down" if learner["number"] else "waiting"
@@ -65,7 +97,7 @@ def state_of(learner: dict[str, Any]) -> str:
     if any(kind.startswith("cut") for kind in acting):
         return "cut off"
     if not learner.get("connected"):
-        return "waiting"
+        return {"heartbeat": "silent", "ended": "ended", "left": "left"}.get(learner.get("lost", ""), "waiting")
     if learner.get("stalled"):
         return "stalled"
     if not learner.get("healed"):

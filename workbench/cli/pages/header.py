@@ -20,12 +20,23 @@ def show(path: str, run: Run) -> Iterator[Text]:
     yield Text.assemble((path, "bold"), f"  {about}")
     text, style = state(run)
     yield Text(text, style=style)
+    ended = outcome(run)
+    if ended:
+        yield Text(ended, style="red")
     if run["torn_bytes"]:
         yield Text(
             f"{words.count(run['torn_bytes'])} bytes dropped: records cut off in mid-write by a crash", style="red"
         )
     since = words.seconds(run["began_s"])
     yield Text(f"times count from the start of rounds, {since} after that of the run", style="dim")
+
+
+def outcome(run: Run) -> str:
+    """Return what the run's supervisor said last, empty if there was nothing to say."""
+    ended = run.get("outcome")
+    if not ended or not (ended["code"] or ended["line"]):
+        return ""
+    return f"ended with exit code {ended['code']}: {ended['line'] or 'no word'}"
 
 
 def state(run: Run) -> tuple[str, str]:

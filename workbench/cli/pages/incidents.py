@@ -19,7 +19,7 @@ def show(report: Mapping[str, Any]) -> Iterator[Any]:
         yield ""
         kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(row["kind"] for row in faults).most_common())
         shown, hidden = output.some(faults, FAULTS_MAX)
-        rows = [(words.seconds(row["time_s"]), struck(row), effect(row)) for row in shown]
+        rows = [(struck_at(row), struck(row), effect(row)) for row in shown]
         yield output.aligned(f"faults that struck: {kinds}", (">at", "fault", "effect"), rows)
         if hidden:
             yield hidden
@@ -43,6 +43,11 @@ def unstruck(rows: list[Mapping[str, Any]]) -> str:
     ]
     more = f" and {len(rows) - len(shown):,} more" if len(rows) > len(shown) else ""
     return f"{', '.join(named)}{more}: the run was over before"
+
+
+def struck_at(row: Mapping[str, Any]) -> str:
+    """Return when a fault struck: a late start is one of the run's start, whatever the time until rounds began."""
+    return "start" if row["kind"] == "late" else words.moment(row["time_s"])
 
 
 def struck(row: Mapping[str, Any]) -> str:
@@ -83,7 +88,7 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "quorum lost", lost_quorums(found["quorums_lost"], found["quorum_lost_s"])
     if found["own_stops"]:
         row = max(found["own_stops"], key=lambda row: row["for_s"])
-        longest = f"{words.seconds(row['for_s'])} at {words.seconds(row['time_s'])}"
+        longest = f"{words.seconds(row['for_s'])} {words.at(row['time_s'])}"
         yield "syncer late", f"woken more than 0.5 s late {times(len(found['own_stops']))}, at most {longest}"
     if found["syncer_restarts"]:
         yield "syncer", f"started again {times(found['syncer_restarts'])}"
@@ -91,14 +96,14 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     ends, more = output.some(found["own_ends"], FAULTS_MAX)
     for row in ends:
         said = f": {row['line']}" if row["line"] else ""
-        yield "ended by itself", f"{row['process']} at {words.seconds(row['time_s'])}, {row['how']}{said}"
+        yield "ended by itself", f"{row['process']} {words.at(row['time_s'])}, {row['how']}{said}"
     if more:
         yield "", str(more)
     changes, more = output.some(found["settings_changed"], FAULTS_MAX)
     for row in changes:
         values = ", ".join(f"{key} = {value}" for key, value in row["values"].items())
         who = f", by {row['who']}" if row["who"] else ""
-        yield "settings", f"{values} from {words.seconds(row['time_s'])} on (revision {row['revision']}{who})"
+        yield "settings", f"{values}, asked for {words.at(row['time_s'])} (revision {row['revision']}{who})"
     if more:
         yield "", str(more)
 
@@ -138,6 +143,6 @@ def lost_quorums(rows: list[Mapping[str, Any]], total_s: float) -> str:
     missing = f", {' and '.join(longest['missing'])} missing" if longest["missing"] else ""
     open_ = "" if longest["regained"] else ", not regained"
     return (
-        f"{often} {words.seconds(longest['for_s'])} at {words.seconds(longest['start_s'])}: "
+        f"{often} {words.seconds(longest['for_s'])} {words.at(longest['start_s'])}: "
         f"{longest['possible']} of the {longest['quorum']} that K asks for{missing}{open_}"
     )

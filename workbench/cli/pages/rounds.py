@@ -77,7 +77,7 @@ def waits(report: Report) -> Iterator[Any]:
         return
     rows = [
         (
-            words.seconds(row["start_s"]),
+            words.moment(row["start_s"]),
             words.seconds(row["gap_s"]),
             "none" if not math.isfinite(row["bound_s"]) else words.seconds(row["bound_s"]),
             words.seconds(row["excess_s"]) if row["excess_s"] else "",
@@ -95,7 +95,7 @@ def faults_table(faults: list[Report]) -> Any:
     """Return the longest wait for a merge around each fault, beside its bound."""
     rows = [
         (
-            words.seconds(row["start_s"]),
+            words.moment(row["start_s"]),
             row["kind"],
             "syncer" if row["learner"] < 0 else f"L{row['learner']}",
             words.seconds(row["for_s"]),
