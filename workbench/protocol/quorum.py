@@ -7,7 +7,6 @@ from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
 from workbench.protocol.syncer_state import UNSET
 
-
 SHORT_LIMIT_NS = 3 * SECOND // 4
 """For so long fewer than K may be there at the start until that is said: within 1 s."""
 
