@@ -119,7 +119,7 @@ def test_who_does_not_step_has_no_rate_and_says_how_it_ended() -> None:
 def test_of_whom_nothing_is_heard_it_says_for_how_long() -> None:
     found = status()
     found["learners"][1] = learner(1, connected=False, counts=False, lost="heartbeat", silent_s=12.3)
-    assert drawn(found)[8] == "L1       ✕ silent       120                            no heartbeat for 12 s"
+    assert drawn(found)[8].split(maxsplit=4) == ["L1", "✕", "silent", "120", "no heartbeat for 12 s"]
 
 
 def test_nobody_waits_for_who_has_ended_for_good() -> None:

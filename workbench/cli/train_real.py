@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +25,14 @@ def train_real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, di
     from workbench.engine.launch import launch
 
     return see_through(launch(config, out, detach=True, faults=faults))
+
+
+def _load() -> None:
+    """Load what the summary of a run needs."""
+    import workbench.analysis.reports
+    import workbench.analysis.summary
+    import workbench.cli.pages.overview
+    import workbench.tape  # noqa: F401
 
 
 def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int, dict[str, Any]]:
@@ -47,7 +56,10 @@ def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int
     except KeyboardInterrupt:
         interrupted = True
         print("stopping in order …", file=sys.stderr, flush=True)
+    loading = threading.Thread(target=_load, daemon=True)  # while the run ends, and it has nothing to wait for
+    loading.start()
     run.stop()
+    loading.join()
     code, line = run.outcome()
     if line:
         print(f"workbench: {line}", file=sys.stderr)

@@ -71,7 +71,7 @@ def last_line(error: BaseException) -> str:
 
 
 def run_and_leave(main: Callable[[], int]) -> None:
-    """Run ``main`` and end this forked process with its code, without the parent's exit handlers."""
+    """Run ``main`` and end this process with its code, without exit handlers: of a fork they are the parent's."""
     code = 3
     try:
         code = main()

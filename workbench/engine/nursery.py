@@ -181,4 +181,4 @@ class _Nursery:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    child.run_and_leave(main)  # nobody waits for the unloading of what was imported
