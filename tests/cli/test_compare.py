@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.analysis.comparing.test_comparison import run
+from tests.analysis.comparing.test_comparison import imported, run
 from tests.analysis.runs import CONFIG
+from tests.tape.foreign.dialects import events
 from workbench.cli.main import main
 
 Tell = Callable[..., dict[str, Any]]
@@ -47,6 +49,17 @@ def test_the_page_tells_it_on_one_screen(runs: list[str], capsys: pytest.Capture
     assert "what-if (schedule) of A from event 7" in said and "val loss last 2 2.5 (+0.5) 2.7 (+0.7)" in said
     assert "mean over seeds, 95% t-interval" in said and "BC (n = 2)" in said and "not reached" in said
     assert "2 2.0000 2.5000 (+0.5000) 2.7000 (+0.7000)" in said
+
+
+def test_an_import_says_what_is_unknown(
+    runs: list[str], tmp_path: Path, told: Tell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    theirs = str(imported(tmp_path / "theirs", events()))
+    assert main(["compare", runs[0], theirs]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "settings of B are unknown: it was imported" in said and "settings that differ" not in said
+    assert "no first divergence of B from A: the second run is an import" in said
+    assert told("compare", runs[0], theirs)["first_divergence"] is None
 
 
 def test_wrong_requests(runs: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,3 +42,13 @@ def test_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
         assert main(["export", *words]) == 2
         assert said in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("format", "name"), [("csv", "x"), ("netcdf", "x.nc"), ("perfetto", "x.json.gz")])
+def test_a_place_that_takes_nothing(format: str, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its mode allows it, the system does not."""
+    made = str(run(tmp_path / "run", 2.0))
+    assert main(["export", made, "--format", format, "--out", f"/proc/{name}"]) == 2
+    said = capsys.readouterr().err
+    assert f"--out /proc/{name}: " in said and "the folder /proc " in said and "folder" in said.split("; type")[1]
+    assert said.count("\n") == 1 and "Errno" not in said

@@ -102,6 +102,8 @@ def test_up_to_a_merge_the_machines_rest(outcome: Choose, capsys: pytest.Capture
     out = capsys.readouterr().out
     assert "merges up to merge 7" in out
     assert "not run again (--upto)" in out
+    assert main(["replay", "run", "--upto", "-5"]) == 0
+    assert "(-5, counted from the end)" in capsys.readouterr().out
     assert main(["replay", "run", "--workers", "0"]) == 2
     assert "--workers 0: expected 1 or more processes" in capsys.readouterr().err
 
@@ -165,6 +167,8 @@ def test_nothing_to_compare_is_said_and_is_code_0(
         ("file/weights.npz", "does not exist"),
         ("x" * 300, "no file can have this name"),
         ("closed/weights.npz", "cannot be written"),
+        ("/proc/weights.npz", "the folder /proc "),
+        ("weights.npy", "--out weights.npy: an .npz archive is written; type --out weights.npz"),
     ],
 )
 def test_where_weights_cannot_go_is_said_before_the_work(

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.analysis.runs import simulated
+import workbench as wb
+from tests.analysis.comparing.test_comparison import run
+from tests.analysis.runs import CONFIG, simulated
 from tests.analysis.tapes import taped
 from workbench.algorithms.fragments import Fragmentation
 from workbench.config import RunConfig, to_toml
@@ -158,6 +160,15 @@ def test_a_counterfactual_has_a_card_with_both_and_the_spread_over_seeds() -> No
     ):
         assert words in page
     assert EVIL not in page and "virtual time from the branch on" in page
+
+
+def test_a_comparison_has_a_card(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", 2.0), run(tmp_path / "b<scr", 2.5, CONFIG.set(quorum=2), digest=5)
+    page = wb.compare(a, b)._repr_html_()
+    for words in ("2 runs", "quorum", "B parts from A", "digest", "2.5000 (+0.5000)"):
+        assert words in page
+    assert page.count("<tr") >= 8 and "b<scr" not in page and "b&lt;scr" in page
+    assert "no setting that is known differs" in wb.compare(a, a)._repr_html_()
 
 
 def test_a_bar_shows_that_there_is_something() -> None:

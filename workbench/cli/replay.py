@@ -84,7 +84,8 @@ def checked_out(name: str) -> Path:
     Raises
     ------
     ConfigError
-        For an empty name, one of another kind of file, something that exists, or a folder that is missing or cannot be written.
+        For an empty name, one of another kind of file, something that exists, or a folder that is missing or cannot be
+        written.
     """
     if not name.strip() or "\0" in name:
         raise ConfigError("--out has no name; type --out FILE, for example --out weights.npz")
@@ -107,7 +108,27 @@ def checked_out(name: str) -> Path:
         raise ConfigError(f"--out {name[:80]}: no file can have this name ({why}); type another") from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ConfigError(f"--out {path}: the folder {folder} cannot be written; type a file in another folder")
+    try_to_write(path, folder)
     return path
+
+
+def try_to_write(path: Path, folder: Path) -> None:
+    """See that a folder takes a file, whatever its mode says: before anything is computed.
+
+    Raises
+    ------
+    ConfigError
+        It does not.
+    """
+    partial = partial_name(path)
+    try:
+        partial.touch(mode=0o600)
+        partial.unlink()
+    except OSError as error:
+        raise ConfigError(
+            f"--out {path}: nothing can be written to the folder {folder} ({error.strerror}); type a file in another "
+            "folder"
+        ) from error
 
 
 def machines_json(machines: MachinesReport | None) -> dict[str, Any]:
@@ -130,7 +151,7 @@ def report_table(
     rows = [
         ("bit-exact", "nothing to compare" if result.bit_exact is None else result.bit_exact),
         ("verdict", result.verdict),
-        ("merges on the tape" if upto is None else f"merges up to merge {upto}", result.merges),
+        ("merges on the tape" if upto is None else f"merges up to {_merge(upto, result.merges)}", result.merges),
         ("merges compared", result.merges_compared),
         ("inner steps compared", result.steps),
         (f"digest of the {_which(upto)}", digest_text(result.final_digest)),
@@ -141,6 +162,11 @@ def report_table(
     if out is not None:
         rows.append((_which(upto), str(out)))
     return output.pairs("replay", rows)
+
+
+def _merge(upto: int, merges: int) -> str:
+    """The merge that ends a replay of so many, numbered from 0 however it was asked for."""
+    return f"merge {upto}" if upto >= 0 else f"merge {merges - 1} ({upto}, counted from the end)"
 
 
 def _which(upto: int | None) -> str:

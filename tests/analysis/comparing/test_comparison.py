@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,11 +10,14 @@ import pytest
 import workbench as wb
 from tests.analysis.runs import CONFIG, began, ended, evaluated, joined, merged, step
 from tests.analysis.tapes import taped
+from tests.tape.foreign.dialects import EVENTS_MAP, events, write
 from workbench.analysis.arrays.intervals import t_quantile
 from workbench.analysis.comparing.curves import common_points
 from workbench.analysis.comparing.settings import differing, groups_of, settings_of
 from workbench.config import RunConfig
 from workbench.protocol.records import Record
+from workbench.tape.foreign.importing import import_logs
+from workbench.tape.foreign.mapping import map_of
 
 
 def records(last: float, digest: int = 0) -> list[Record]:
@@ -99,10 +103,39 @@ def test_only_keys_that_differ_are_settings(tmp_path: Path) -> None:
     assert groups_of([{"a": 1, "seed": 1}, {"a": 2}, {"a": 1, "seed": 2, "preset": "x"}]) == [[0, 2], [1]]
     tape = taped(tmp_path / "a", [], clock="imported")
     tape.attrs["config"] = ""
-    assert settings_of(tape) == {"clock": "imported"}
+    assert settings_of(tape) is None
 
 
 def test_points_between_the_ends_of_all_runs() -> None:
     assert common_points([np.array([0, 10, 20]), np.array([5, 12, 30])]).tolist() == [5, 10, 12, 20]
     assert common_points([np.array([0, 1]), np.array([2, 3])]).tolist() == []
     assert common_points([np.array([0, 1]), np.empty(0)]).tolist() == []
+
+
+def imported(folder: Path, lines: list[dict[str, Any]]) -> Path:
+    folder.mkdir()
+    return import_logs([write(folder / "log.jsonl", lines)], map_of(EVENTS_MAP), folder / "run").path
+
+
+def test_an_import_has_unknown_settings_and_no_first_divergence(tmp_path: Path) -> None:
+    a, b = run(tmp_path / "a", 2.0), run(tmp_path / "b", 3.0, CONFIG.set(quorum=2), digest=5)
+    theirs = imported(tmp_path / "theirs", events())
+    found = wb.compare(a, theirs)
+    assert (found.settings, found.unknown, found.first_divergence) == ({}, [1], None)
+    told = found.to_json()
+    assert told["first_divergence"] is None and "second run is an import" in told["first_divergence_reason"]
+    assert "hold no digests of what was merged" in repr(found) and told["settings_unknown"] == [1]
+    assert wb.compare(theirs, a).why_none.startswith("the first run is an import")
+    three = wb.compare(a, theirs, b)
+    assert three.settings == {"quorum": [1, None, 2]} and three.why_none == ""
+    assert three.first_divergence is not None and three.to_json()["first_divergence"]["runs"] == [0, 2]
+    assert [row["runs"] for row in three.groups] == [[0], [1], [2]]
+
+
+def test_two_imports(tmp_path: Path) -> None:
+    one, other = imported(tmp_path / "one", events()), imported(tmp_path / "other", events()[:-4])
+    found = wb.compare(one, other)
+    assert (found.settings, found.unknown, [row["n"] for row in found.groups]) == ({}, [0, 1], [1, 1])
+    assert found.why_none.startswith("both runs are imports")
+    again = wb.compare(one, wb.open_tape(one))
+    assert again.first_divergence is None and again.why_none == "", "one log is one run"

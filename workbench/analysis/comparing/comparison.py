@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from os import PathLike, fspath
 from typing import Any
 
 import xarray as xr
 
 from workbench.analysis.comparing.curves import curves
-from workbench.analysis.comparing.divergence import Divergence, first_divergence
+from workbench.analysis.comparing.divergence import Divergence, first_divergence, incomparable
 from workbench.analysis.comparing.figures import Figures, differences, distinct, figures_of, group_rows
 from workbench.analysis.comparing.settings import differing, groups_of, settings_of
 from workbench.analysis.efficiencies import RunLike, check_axis, opened, tokens_to
@@ -35,8 +36,12 @@ class Comparison:
         or None), ``branch_event`` (event of the parent at which a counterfactual left it), ``class``, ``closed``.
     settings : dict of str to list
         Settings that differ, with the value of each run.
+    unknown : list of int
+        Runs whose settings are not known: imports.
     divergences : list of Divergence or None
-        Of each run against the first; None where nothing differs.
+        Of each run against the first; None where nothing differs, or where nothing can be compared.
+    incomparable : list of str
+        Of each run why it cannot be compared with the first in what was computed; empty where it can.
     figures : list of dict
         Numbers of each run at its end.
     differences : dict of str to list
@@ -55,7 +60,9 @@ class Comparison:
     labels: list[str]
     runs: list[dict[str, Any]]
     settings: dict[str, list[Any]]
+    unknown: list[int]
     divergences: list[Divergence | None]
+    incomparable: list[str]
     figures: list[Figures]
     differences: dict[str, list[float | None]]
     groups: list[dict[str, Any]]
@@ -66,8 +73,13 @@ class Comparison:
 
     @property
     def first_divergence(self) -> Divergence | None:
-        """The earliest divergence of any run from the first one, by its event there; None if all are one."""
+        """The earliest divergence of any run from the first one, by its event there; None if there is none."""
         return self.divergences[self._earliest()] if any(self.divergences) else None
+
+    @property
+    def why_none(self) -> str:
+        """Why there is no first divergence although runs may differ; empty if there is one, or if nothing differs."""
+        return "" if self.first_divergence is not None else next(filter(None, self.incomparable), "")
 
     def _earliest(self) -> int:
         def place(number: int) -> float:
@@ -83,8 +95,11 @@ class Comparison:
         return {
             "runs": self.runs,
             "settings": self.settings,
+            "settings_unknown": self.unknown,
             "first_divergence": first,
+            "first_divergence_reason": self.why_none or None,
             "divergences": [None if d is None else d.to_json() for d in self.divergences],
+            "divergence_reasons": [reason or None for reason in self.incomparable],
             "figures": self.figures,
             "differences": self.differences,
             "groups": self.groups,
@@ -99,8 +114,12 @@ class Comparison:
 
     def __repr__(self) -> str:
         found = self.first_divergence
-        where = "no divergence" if found is None else found.text()
+        where = found.text() if found is not None else self.why_none or "no divergence"
         return f"<Comparison of {', '.join(self.labels)}: {len(self.settings)} settings differ; {where}>"
+
+    def _repr_html_(self) -> str:
+        card: str = import_module("workbench.views.comparison_card").comparison_card(self)
+        return card
 
 
 def compare(
@@ -142,12 +161,18 @@ def compare(
     settings, figures = [settings_of(tape) for tape in tapes], [figures_of(tape) for tape in tapes]
     groups = groups_of(settings)
     counted = [distinct(tapes, group) for group in groups]
-    seeds = [(run.get("seed"), run.get("what-if seed")) for run in settings]
+    seeds = [(run.get("seed"), run.get("what-if seed")) if run is not None else ("unknown",) for run in settings]
+    whys = ["", *(incomparable(tapes[0], tape) for tape in tapes[1:])]
     return Comparison(
         labels=labels,
         runs=[_facts(tape, label, tapes, labels) for tape, label in zip(tapes, labels, strict=True)],
         settings=differing(settings),
-        divergences=[first_divergence(tapes[0], tape) if number else None for number, tape in enumerate(tapes)],
+        unknown=[number for number, run in enumerate(settings) if run is None],
+        divergences=[
+            first_divergence(tapes[0], tape) if number and not whys[number] else None
+            for number, tape in enumerate(tapes)
+        ],
+        incomparable=whys,
         figures=figures,
         differences=differences(figures),
         groups=group_rows(figures, counted, seeds),

@@ -85,6 +85,15 @@ def first_divergence(a: xr.DataTree, b: xr.DataTree) -> Divergence | None:
     return _of_programs(a.wb.records(), b.wb.records()) if related(a, b) else _of_merges(a, b)
 
 
+def incomparable(a: xr.DataTree, b: xr.DataTree) -> str:
+    """Why what two runs computed cannot be compared; empty where it can."""
+    ours = [bool(tree.attrs.get("imported")) for tree in (a, b)]
+    if not any(ours) or related(a, b):
+        return ""
+    which = "both runs are imports" if all(ours) else f"the {'first' if ours[0] else 'second'} run is an import"
+    return f"{which}: logs of another trainer hold no digests of what was merged, so that no merge can be compared"
+
+
 def related(a: xr.DataTree, b: xr.DataTree) -> bool:
     """Whether runs have one identity, one parent, or one descends from the other."""
     ids = [{str(tree.attrs.get("run_id", "")), _parent_id(tree)} - {""} for tree in (a, b)]

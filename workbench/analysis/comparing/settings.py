@@ -17,14 +17,14 @@ NAMES_ONLY = ("preset",)
 """Keys that change nothing by themselves."""
 
 
-def settings_of(tape: xr.DataTree) -> dict[str, Any]:
-    """Everything that was asked of a run, by key; nothing for a tape without a configuration.
+def settings_of(tape: xr.DataTree) -> dict[str, Any] | None:
+    """Everything that was asked of a run, by key; None for a tape that does not say, as an imported one.
 
     Beside the configuration: ``clock``, the faults planned (``faults.chaos``, ``faults.scenario``), what was changed
     while it ran (``live``), and of a counterfactual its changes and its own seed.
     """
-    if not tape.attrs.get("config"):
-        return {"clock": str(tape.attrs.get("clock", ""))}
+    if not tape.attrs.get("config") or tape.attrs.get("imported"):
+        return None
     faults = tape.attrs.get("faults") or {}
     parent = tape.attrs.get("parent")
     lineage = parent if isinstance(parent, dict) else {}
@@ -52,19 +52,24 @@ def _live(tape: xr.DataTree) -> list[str]:
     ]
 
 
-def differing(settings: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Keys whose values are not the same in all runs, with the value of each run (None where a run has none)."""
-    keys = dict.fromkeys(key for run in settings for key in run)
-    rows = {key: [run.get(key) for run in settings] for key in keys}
+def differing(settings: Sequence[dict[str, Any] | None]) -> dict[str, list[Any]]:
+    """Keys whose values are not the same in all runs that tell theirs, with the value of each (None: it has none)."""
+    told = [run for run in settings if run is not None]
+    keys = dict.fromkeys(key for run in told for key in run)
+    rows = {key: [run.get(key) for run in told] for key in keys}
     if len({value for value in rows.get(SEEDS[1], ()) if value is not None}) < 2:
         rows.pop(SEEDS[1], None)  # the one counterfactual, or several with the same draws
-    return {key: values for key, values in rows.items() if any(value != values[0] for value in values)}
+    differ = [key for key, values in rows.items() if any(value != values[0] for value in values)]
+    return {key: [None if run is None else run.get(key) for run in settings] for key in differ}
 
 
-def groups_of(settings: Sequence[dict[str, Any]]) -> list[list[int]]:
-    """Runs by number that share all settings but their seeds, in order of their first."""
+def groups_of(settings: Sequence[dict[str, Any] | None]) -> list[list[int]]:
+    """Runs by number that share all settings but their seeds, in order of their first; each unknown one alone."""
     found: dict[str, list[int]] = {}
     for number, run in enumerate(settings):
+        if run is None:
+            found[f"unknown {number}"] = [number]
+            continue
         kept = {key: value for key, value in run.items() if key not in (*SEEDS, *NAMES_ONLY)}
         found.setdefault(json.dumps(kept, sort_keys=True, default=str), []).append(number)
     return list(found.values())

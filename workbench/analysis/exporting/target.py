@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from workbench.config import ConfigError
+from workbench.tape.errors import FULL
 
 
 class Target:
@@ -71,10 +72,26 @@ class Target:
                 )
 
     def __enter__(self) -> Path:
-        self._remove(self._partial)
+        try:
+            self._remove(self._partial)
+            self._begin()
+        except OSError as error:  # a place that takes nothing whatever its mode says, such as /proc
+            if error.errno in FULL:
+                raise
+            parent = self.path.resolve().parent
+            raise ConfigError(
+                f"--out {self.path}: nothing can be written to the folder {parent} ({error.strerror}); type a name in "
+                "another folder"
+            ) from error
+        return self._partial
+
+    def _begin(self) -> None:
+        """Make what will be written; a file is only tried, since its writer makes it."""
         if self._folder:
             self._partial.mkdir(mode=0o700)
-        return self._partial
+        else:
+            self._partial.touch(mode=0o600)
+            self._partial.unlink()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -55,8 +55,12 @@ def runs(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
 
 def settings(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
     """Yield the settings that differ."""
+    for number in found.unknown:
+        yield f"settings of {letters[number]} are unknown: it was imported from the logs of another trainer"
     if not found.settings:
-        yield "no setting differs"
+        told = len(letters) - len(found.unknown)
+        if told > 1:
+            yield "no setting differs" + (" among the others" if found.unknown else "")
         return
     rows = [(key, *(_setting(value) for value in values)) for key, values in found.settings.items()]
     yield output.aligned("settings that differ", ("", *letters), rows)
@@ -71,7 +75,10 @@ def _setting(value: Any) -> str:
 def divergences(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
     """Yield where each run parts from the first."""
     for letter, divergence in zip(letters[1:], found.divergences[1:], strict=True):
-        if divergence is None:
+        why = found.incomparable[letters.index(letter)]
+        if why:
+            yield Text(f"no first divergence of {letter} from A: {why}")
+        elif divergence is None:
             yield f"{letter} is A: nothing that programs read, and no merge, differs"
         else:
             basis = "event by event" if divergence.basis == "programs" else "merge by merge"

@@ -293,8 +293,6 @@ class _Question:
             differing=sum(learner.differing for learner in found),
             learners_per_core=parent.config.learners / int(cores) if real and cores.isdecimal() else None,
             seeds_asked=self.seeds,
-            unlike=unlike(parent.records, open_tape(runs[0]).wb.records())
-            if self._is_unchanged and not self.resimulate
-            else None,
-            calibration=calibrated(parent.records, runs) if self._is_unchanged and self.resimulate else None,
+            unlike=unlike(parent.records, runs[0]) if same and not self.resimulate else None,
+            calibration=calibrated(parent.records, runs) if same and self.resimulate else None,
         )
