@@ -7,11 +7,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.engine.real_runs import tiny
 from workbench.pages.access import new_access
 from workbench.pages.addresses import Address
+from workbench.pages.demo import demo_folder
 from workbench.pages.folders import Folders
 from workbench.pages.site import Site
 
@@ -33,9 +34,9 @@ class Served(NamedTuple):
     control: str
     view: str
 
-    def url(self, token: str, page: str = "start", run: str = "", event: int = -1) -> str:
+    def url(self, token: str, page: str = "start", run: str = "", event: int = -1, **more: Any) -> str:
         """Address of a page."""
-        return f"http://localhost:{self.port}/{Address(page, run, event).query(token)}"
+        return f"http://localhost:{self.port}/{Address(page, run, event, **more).query(token)}"
 
 
 @contextmanager
@@ -61,7 +62,7 @@ def main(root: str) -> None:
     """Serve, and print port and tokens on a line."""
     from workbench.pages.server import Pages
 
-    site = Site(Folders([Path(root)]), new_access(), tiny(LEARNERS, **SLOWER))
+    site = Site(Folders([Path(root), *demo_folder()]), new_access(), tiny(LEARNERS, **SLOWER))
     pages = Pages(site)
     print(pages.port, site.access.control, site.access.view, flush=True)
     pages.run()

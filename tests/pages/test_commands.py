@@ -10,6 +10,7 @@ from tests.analysis.runs import rec
 from workbench.pages import commands
 from workbench.pages.controls import ACTIONS, MEANINGS, Controls, clicks_html
 from workbench.pages.event_words import Said, said_of, sentence, who
+from workbench.pages.storm import Storm
 from workbench.pages.tails import Tail
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, process_of
 
@@ -50,12 +51,15 @@ def test_what_was_clicked_is_told_newest_first_and_escaped() -> None:
 def test_who_may_only_look_sends_nothing() -> None:
     sent: list[Any] = []
     site = SimpleNamespace(asking=SimpleNamespace(submit=lambda *call: sent.append(call)))
-    kept: list[Any] = []
-    watcher: Any = SimpleNamespace(settings={}, lock=threading.Lock(), commands=SimpleNamespace(kept=kept))
+    clicks = commands.Commands()
+    watcher: Any = SimpleNamespace(
+        settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
+        stormer=SimpleNamespace(storm=Storm(2)),
+    )  # fmt: skip
     for may, count in ((False, 0), (True, 1)):
         session: Any = SimpleNamespace(may_control=may, site=site)
         Controls(session, watcher).act("kill", 0)
-        assert len(sent) == len(kept) == count
+        assert len(sent) == len(clicks.kept) == count
     assert set(ACTIONS) == set(MEANINGS)
 
 

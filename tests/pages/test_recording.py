@@ -40,7 +40,7 @@ def test_a_look_agrees_with_the_tape(recording: Recording) -> None:
     tape = recording.tape
     event = int(tape["merges"].dataset["event"].values[5])
     look = recording.look(event)
-    assert look.why == str(tape.wb.why(5))
+    assert str(look.why) == str(tape.wb.why(5))
     assert look.counts == (len(tape.wb.past(event)), len(tape.wb.future(event)), len(tape.wb.concurrent(event)))
     assert [one for one, rel in look.rows if rel == "now"] == [event]
     assert all((one in tape.wb.past(event)) == (rel == "past") for one, rel in look.rows if one != event)

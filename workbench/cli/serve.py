@@ -56,6 +56,7 @@ def pages_of(arguments: argparse.Namespace) -> Pages:
         Flags that cannot work.
     """
     from workbench.pages.access import LOOPBACK, is_loopback, new_access
+    from workbench.pages.demo import demo_folder
     from workbench.pages.folders import Folders
     from workbench.pages.site import Site
 
@@ -70,7 +71,9 @@ def pages_of(arguments: argparse.Namespace) -> Pages:
         raise ConfigError(
             f"--address {arguments.address} lets other machines in; say by which name they call this one: --host NAME"
         )
-    site = Site(Folders(arguments.runs or [options.RUNS]), new_access(hosts=(*LOOPBACK, *arguments.host)))
+    site = Site(
+        Folders([*(arguments.runs or [options.RUNS]), *demo_folder()]), new_access(hosts=(*LOOPBACK, *arguments.host))
+    )
     site.be_nice()
     from workbench.pages.server import Pages
 

@@ -1,4 +1,4 @@
-"""What an address of a page says: which page, which run, where the cursor is; never what to do."""
+"""What an address of a page says: which page, which runs, where the cursor is, what is chosen; never what to do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from urllib.parse import parse_qs, urlencode
 
 from workbench.pages.access import TOKEN
 
-START, LIVE, REPLAY = "start", "live", "replay"
-PAGES = (START, LIVE, REPLAY)
+START, LIVE, REPLAY, COMPARE = "start", "live", "replay", "compare"
+PAGES = (START, LIVE, REPLAY, COMPARE)
+RUNS_MAX = 6
+SHOWN = ("notable", "merges", "faults", "exclusions", "everything")
+"""What a list of events may show."""
+AXES = ("wall", "tokens", "rounds", "rank")
+"""Timelines that a cursor may move along."""
+FIGURES_MAX = 40
+"""Letters of a figure's name."""
 
 
 class Address(NamedTuple):
@@ -21,29 +28,62 @@ class Address(NamedTuple):
         Name of a run, empty for none.
     event : int
         The cursor; -1 for none, which is the end.
+    held : int
+        The event whose past and future are shown; -1: that at the cursor.
+    learner : int
+        The chosen one; -1 for none.
+    show : str
+        Which events are listed, of `SHOWN`.
+    axis : str
+        The timeline, of `AXES`.
+    figure : str
+        The figure beside the lanes; empty for the usual one.
+    others : tuple of str
+        Further runs, of a comparison.
+    at : int
+        Where along the common axis a comparison's cursor stands [1/1000]; -1: at the end.
     """
 
     page: str = START
     run: str = ""
     event: int = -1
+    held: int = -1
+    learner: int = -1
+    show: str = SHOWN[0]
+    axis: str = AXES[0]
+    figure: str = ""
+    others: tuple[str, ...] = ()
+    at: int = -1
 
     def query(self, token: str) -> str:
         """The part of the address behind the path."""
-        asked = {TOKEN: token, "page": self.page, "run": self.run, "event": self.event}
-        usual = {"page": START, "run": "", "event": -1}
-        return "?" + urlencode({key: value for key, value in asked.items() if value != usual.get(key)})
+        usual = Address()
+        asked: dict[str, str | int | tuple[str, ...]] = {TOKEN: token}
+        asked |= {key: value for key, value in self._asdict().items() if value != getattr(usual, key)}
+        return "?" + urlencode(asked, doseq=True)
 
 
 def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
     """Read an address; what makes no sense is left out."""
-    page, run, event = (_one(arguments, key) for key in ("page", "run", "event"))
-    number = int(event) if event.isascii() and event.isdecimal() and len(event) < 12 else -1
-    return Address(page if page in PAGES else START, run, number)
+    page, show, axis = (_one(arguments, key) for key in ("page", "show", "axis"))
+    event, held, learner, at = (_number(arguments, key) for key in ("event", "held", "learner", "at"))
+    return Address(
+        page if page in PAGES else START,
+        _one(arguments, "run"),
+        event,
+        held,
+        learner,
+        show if show in SHOWN else SHOWN[0],
+        axis if axis in AXES else AXES[0],
+        _one(arguments, "figure")[:FIGURES_MAX],
+        tuple(_text(value) for value in arguments.get("others", ()))[: RUNS_MAX - 1],
+        min(at, 1000),
+    )
 
 
 def address_in(search: str) -> Address:
     """Read the part of an address from the question mark on."""
-    return address_of(parse_qs(search.removeprefix("?"), max_num_fields=20))
+    return address_of(parse_qs(search.removeprefix("?"), max_num_fields=30))
 
 
 def token_of(arguments: Mapping[str, Sequence[bytes | str]]) -> str:
@@ -51,7 +91,14 @@ def token_of(arguments: Mapping[str, Sequence[bytes | str]]) -> str:
     return _one(arguments, TOKEN)
 
 
+def _number(arguments: Mapping[str, Sequence[bytes | str]], key: str) -> int:
+    text = _one(arguments, key)
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 12 else -1
+
+
 def _one(arguments: Mapping[str, Sequence[bytes | str]], key: str) -> str:
-    values = arguments.get(key) or [""]
-    value = values[-1]
+    return _text((arguments.get(key) or [""])[-1])
+
+
+def _text(value: bytes | str) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

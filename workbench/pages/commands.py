@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from workbench.config import ConfigError
 from workbench.engine import control
+from workbench.protocol.faults import LASTING_KINDS
 from workbench.protocol.records import Kind, Record, label_of, process_of
 
 KEPT = 12
@@ -33,15 +35,31 @@ class Command:
     ----------
     requested, acknowledged, seen, refused : str
         What to say of each moment, empty before it.
+    number : int
+        Among all clicks on the run.
+    inverse : function or None
+        Makes the click that undoes this one.
     """
 
-    def __init__(self, what: str, request: dict[str, Any], effect: Callable[[Record, dict[str, Any]], str]) -> None:
-        self.what, self.request, self._effect = what, request, effect
+    def __init__(
+        self,
+        what: str,
+        request: dict[str, Any],
+        effect: Callable[[Record, dict[str, Any]], str],
+        inverse: Callable[[], Command] | None = None,
+    ) -> None:
+        self.what, self.request, self._effect, self.inverse = what, request, effect, inverse
+        self.number = -1
         self.requested = time.strftime("%H:%M:%S")
         self.acknowledged = self.seen = self.refused = ""
         self._began_s = time.monotonic()
         self._answer: dict[str, Any] | None = None
         self._early: list[Record] = []
+
+    @property
+    def can_be_undone(self) -> bool:
+        """Whether it was done, and has an inverse."""
+        return bool(self.inverse and self.acknowledged)
 
     def answered(self, answer: dict[str, Any]) -> None:
         """The run has acknowledged."""
@@ -80,6 +98,20 @@ class Commands:
 
     def __init__(self) -> None:
         self.kept: deque[Command] = deque(maxlen=KEPT)
+        self._count = 0
+
+    def add(self, command: Command) -> None:
+        """Take a click."""
+        command.number, self._count = self._count, self._count + 1
+        self.kept.append(command)
+
+    def inverse(self, number: str) -> Command | None:
+        """The click that undoes one that was done, which can be undone once."""
+        found = next((one for one in self.kept if str(one.number) == number and one.can_be_undone), None)
+        if found is None or found.inverse is None:
+            return None
+        made, found.inverse = found.inverse(), None
+        return made
 
     def note(self, record: Record) -> None:
         """Show a record to all clicks that wait for their effect."""
@@ -122,7 +154,8 @@ def fault(kind: str, learner: int, **values: Any) -> Command:
         mine = record.kind == Kind.FAULT_INJECTED and record.detail.get("fault") == answer.get("fault")
         return "on the tape" if mine else ""
 
-    return Command(f"{what} ({said})" if said else what, request, effect)
+    lasts = kind in LASTING_KINDS and learner >= 0
+    return Command(f"{what} ({said})" if said else what, request, effect, partial(heal, learner) if lasts else None)
 
 
 def heal(learner: int) -> Command:
@@ -155,8 +188,8 @@ def release(learner: int) -> Command:
     return Command(f"release L{learner}", {"verb": "release", "target": learner, "who": "page"}, effect)
 
 
-def change(values: dict[str, Any]) -> Command:
-    """Change live settings; seen when the syncer or a learner acts on them."""
+def change(values: dict[str, Any], before: dict[str, Any] | None = None) -> Command:
+    """Change live settings; seen when the syncer or a learner acts on them.  Undone by what held ``before``."""
 
     def effect(record: Record, answer: dict[str, Any]) -> str:
         if record.kind != Kind.SETTING_APPLIED or record.setting != answer.get("revision"):
@@ -165,7 +198,8 @@ def change(values: dict[str, Any]) -> Command:
         return f"{label_of(record.process)} acts on it {place}"
 
     what = "set " + ", ".join(f"{key} = {value}" for key, value in values.items())
-    return Command(what, {"verb": "set", "values": values, "who": "page"}, effect)
+    inverse = partial(change, before, values) if before else None
+    return Command(what, {"verb": "set", "values": values, "who": "page"}, effect, inverse)
 
 
 def stop() -> Command:

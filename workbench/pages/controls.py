@@ -1,4 +1,4 @@
-"""What may be done to a run from its page: faults of the chosen learner, live settings, its end."""
+"""What may be done to a run from its page: faults, storms, live settings, its end; and what came of each click."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import panel as pn
 
-from workbench.config import ConfigError
-from workbench.config.keys import parse
-from workbench.config.validate import CHOICES, RANGES
 from workbench.pages import commands, style
+from workbench.pages.fault_form import FaultForm
 from workbench.pages.session import Session
+from workbench.pages.settings_form import SettingsForm
+from workbench.pages.storm_form import StormForm
 from workbench.pages.watcher import Watcher
 
 ACTIONS: dict[str, Callable[[int], commands.Command]] = {
@@ -38,8 +38,6 @@ MEANINGS = {
     "release": "lets it in again after a guard has quarantined it",
     "revive": "starts it again after it failed or was killed for good",
 }
-SETTINGS = ("quorum", "grace", "grace_s", "grace_gamma", "merge", "weights", "outer_rate", "lead", "inner.rate")
-"""Live settings that have a field of their own, in this order."""
 
 
 class Controls:
@@ -53,12 +51,12 @@ class Controls:
         self._session, self._watcher = session, watcher
         self.learner = 0
         self._asked_to_stop = False
-        self._chosen = style.html("")
-        self._fields: dict[str, Any] = {}
-        self._shown: dict[str, str] = {}
-        self._stop = style.button("stop the run", kind="danger", outline=True, margin=2)
+        self._chosen, self._clicks = style.html(""), style.html("")
+        self._stop: Any = style.button("stop the run", kind="danger", outline=True, margin=2)
         self._stop.on_click(self._on_stop)
-        self._clicks = style.html("")
+        self._faults = FaultForm(watcher.config.learners, self.send)
+        self._settings = SettingsForm(watcher.settings, self.send)
+        self._storm = StormForm(watcher, session)
         self.choose(0)
 
     def panel(self) -> Any:
@@ -67,20 +65,22 @@ class Controls:
             note = "<h2>Controls</h2><p>You are looking on: acting needs the address with the control token.</p>"
             return style.card(style.html(note), self._clicks)
         buttons = [self._button(name) for name in ACTIONS]
-        fields = [self._field(key) for key in SETTINGS if key in self._watcher.settings or key in ("quorum", "grace")]
-        apply = style.button("apply", kind="primary", margin=(22, 4, 4, 4), width=80)
-        apply.on_click(self._on_apply)
         return style.card(
             self._chosen,
             pn.FlexBox(*buttons, self._stop, gap="2px", margin=0, sizing_mode="stretch_width"),
-            style.html('<h2 style="margin-top:8px">Live settings</h2>'),
-            pn.FlexBox(*fields, apply, gap="4px", margin=0, sizing_mode="stretch_width"),
+            style.html('<h2 class="next">Any fault</h2>'),
+            self._faults.panel(),
+            style.html('<h2 class="next">Storm of faults at random</h2>'),
+            self._storm.panel(),
+            style.html('<h2 class="next">Live settings</h2>'),
+            self._settings.panel(),
             self._clicks,
         )
 
     def choose(self, learner: int) -> None:
         """Act on another learner from now on."""
         self.learner = learner
+        self._faults.choose(learner)
         self._chosen.object = (
             f'<h2>Act on L{learner} <span class="quiet" style="font-weight:400">(click a cell to choose)</span></h2>'
         )
@@ -90,58 +90,34 @@ class Controls:
         if name in ACTIONS:
             self.send(ACTIONS[name](learner))
 
+    def undo(self, number: Any) -> None:
+        """Ask for the inverse of a click."""
+        with self._watcher.lock:
+            inverse = self._watcher.commands.inverse(str(number))
+        if inverse is not None:
+            self.send(inverse)
+
     def send(self, command: commands.Command) -> None:
-        """Hand a click to the run, unless this tab may not."""
+        """Hand a click to the run, unless this tab may not or it is refused already."""
         if not self._session.may_control:
             return
         with self._watcher.lock:
-            self._watcher.commands.kept.append(command)
-        self._session.site.asking.submit(_send, self._watcher, command)
+            self._watcher.commands.add(command)
+        if not command.refused:
+            self._session.site.asking.submit(self._watcher.send, command)
 
     def update(self) -> None:
         """Show what has become of the clicks, and the settings in force; under the watcher's lock."""
-        html = clicks_html(list(self._watcher.commands.kept))
+        html = clicks_html(list(self._watcher.commands.kept), may=self._session.may_control and self._watcher.going)
         if html != self._clicks.object:
             self._clicks.object = html
-        for key, field in self._fields.items():
-            now = _text(self._watcher.settings.get(key, ""))
-            if self._shown.get(key) != now and now:
-                self._shown[key] = now
-                field.value = now
+        self._settings.update(self._watcher.settings)
+        self._storm.update()
 
     def _button(self, name: str) -> Any:
         button = style.button(name, margin=2, description=MEANINGS[name])
         button.on_click(lambda _: self.act(name, self.learner))
         return button
-
-    def _field(self, key: str) -> Any:
-        now = _text(self._watcher.settings.get(key, ""))
-        self._shown[key] = now
-        if key in CHOICES:
-            options = sorted({*CHOICES[key], now} - {""}) if now else list(CHOICES[key])
-            field: Any = pn.widgets.Select(name=key, options=options, value=now or options[0], width=140, margin=4)
-        else:
-            low, high = RANGES.get(key, (None, None))
-            hint = "" if low is None else f"{low:g} to {high:g}"
-            field = pn.widgets.TextInput(name=key, value=now, placeholder=hint, width=92, margin=4)
-        self._fields[key] = field
-        return field
-
-    def _on_apply(self, _: Any) -> None:
-        changed = {key: field.value for key, field in self._fields.items() if field.value != self._shown[key]}
-        if not changed:
-            if pn.state.notifications is not None:
-                pn.state.notifications.info("Nothing differs from the settings in force.", duration=4000)
-            return
-        for key in changed:  # what is refused goes back to what is in force at the next look
-            self._shown[key] = ""
-        try:
-            self.send(commands.change({key: parse(key, text) for key, text in changed.items()}))
-        except ConfigError as error:
-            refused = commands.change(changed)
-            refused.refused = str(error)
-            with self._watcher.lock:
-                self._watcher.commands.kept.append(refused)
 
     def _on_stop(self, _: Any) -> None:
         if not self._asked_to_stop:
@@ -151,32 +127,19 @@ class Controls:
         self.send(commands.stop())
 
 
-def _send(watcher: Watcher, command: commands.Command) -> None:
-    answer, refusal = commands.send(watcher.run.path, command)
-    with watcher.lock:
-        if answer is None:
-            command.refused = refusal
-        else:
-            command.answered(answer)
-
-
-def clicks_html(kept: list[commands.Command]) -> str:
-    """What was clicked, the newest first, with its three moments."""
+def clicks_html(kept: list[commands.Command], *, may: bool = False) -> str:
+    """What was clicked, the newest first, with its three moments, and a way back where there is one."""
     if not kept:
         return '<p class="quiet">Each click is shown here: requested, acknowledged, seen.</p>'
-    rows = "".join(
-        f"<tr><td>{escape(one.what)}</td><td>{one.requested}</td>"
-        + (
-            f'<td colspan="2">✕ refused: {escape(one.refused)}</td></tr>' if one.refused
-            else f"<td>{escape(one.acknowledged) or '…'}</td><td>{escape(one.seen) or '…'}</td></tr>"
-        )
-        for one in reversed(kept)
-    )  # fmt: skip
     return (
-        '<table class="clicks"><tr><th>click</th><th>requested</th><th>acknowledged</th><th>seen</th></tr>'
-        f"{rows}</table>"
+        '<table class="clicks"><tr><th>click</th><th>requested</th><th>acknowledged</th><th>seen</th><th></th></tr>'
+        f"{''.join(_row(one, may) for one in reversed(kept))}</table>"
     )
 
 
-def _text(value: Any) -> str:
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+def _row(one: commands.Command, may: bool) -> str:
+    begin = f"<tr><td>{escape(one.what)}</td><td>{one.requested}</td>"
+    if one.refused:
+        return f'{begin}<td colspan="3">✕ refused: {escape(one.refused)}</td></tr>'
+    undo = style.do("undo", "undo", f"undo: {one.what}", number=one.number) if may and one.can_be_undone else ""
+    return f"{begin}<td>{escape(one.acknowledged) or '…'}</td><td>{escape(one.seen) or '…'}</td><td>{undo}</td></tr>"

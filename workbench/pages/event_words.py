@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from workbench.protocol.records import Kind, Record, label_of, process_of
 from workbench.views.states import fault_name
@@ -52,6 +52,12 @@ def who(said: Said) -> str:
     """Whom an event is about: for what one process does to or says of another, the other."""
     about = said.peer if said.kind in ABOUT_PEER and said.peer >= 0 else said.process
     return label_of(about)
+
+
+def row_of(event: int, time_s: float, said: Said, rel: str = "", at: bool = False) -> dict[str, Any]:
+    """A line of a list of events."""
+    row = {"event": event, "time": f"{time_s:.2f} s", "who": who(said), "text": sentence(said), "rel": rel}
+    return {**row, "at": True} if at else row
 
 
 def sentence(said: Said) -> str:

@@ -11,9 +11,9 @@ from bokeh.plotting import figure
 
 from workbench.pages.courses import Course, Point
 from workbench.pages.spans import WINDOW_S, Spans
-from workbench.pages.style import LINE, QUIET, TEXT
 from workbench.protocol.records import FIRST_LEARNER, SYNCER
-from workbench.views.palette import BLUE, ORANGE
+from workbench.views.dressing import dress
+from workbench.views.palette import BLUE, LIGHT, ORANGE, Theme
 
 LANE_HEIGHT, AROUND = 24, 70
 BOXES_MAX, NAMES_MAX = 1200, 60
@@ -35,7 +35,12 @@ class LossFigure:
         plot.add_tools(HoverTool(tooltips=[("time", "@time{0.0} s"), ("loss", "@loss{0.000}")], mode="mouse"))
         plot.legend.orientation, plot.legend.location = "horizontal", "top_right"
         plot.legend.border_line_color, plot.legend.padding = None, 2
+        self._plot = plot
         self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0, visible=False)
+
+    def wear(self, theme: Theme) -> None:
+        """Take on a theme."""
+        dress(self._plot, theme)
 
     def update(self, course: Course) -> None:
         """Stream what is new; after a thinning all is drawn again."""
@@ -76,24 +81,38 @@ class LaneFigure:
         self._names = ColumnDataSource({"left": [], "middle": [], "name": []})
         self._seen = 0
         height = AROUND + LANE_HEIGHT * self._lanes
-        plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (white: idle)", height, "")
+        plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (blank: idle)", height, "")
         plot.x_range = self._range = Range1d(start=-WINDOW_S, end=0)
         plot.y_range = Range1d(start=-0.5, end=self._lanes - 0.5)
         plot.yaxis.ticker = FixedTicker(ticks=list(range(self._lanes)))
         plot.yaxis.major_label_overrides = {self._lanes - 1 - row: name for row, name in enumerate(names)}
         plot.ygrid.grid_line_color = None
-        for row in range(0, self._lanes, 2):
-            plot.add_layout(BoxAnnotation(bottom=row - 0.5, top=row + 0.5, fill_color="#f6f8fa", level="image"))
+        self._grounds = [
+            BoxAnnotation(bottom=row - 0.5, top=row + 0.5, level="image", line_color=None)
+            for row in range(0, self._lanes, 2)
+        ]
+        for ground in self._grounds:
+            plot.add_layout(ground)
         plot.quad(
             left="left", right="right", bottom="low", top="high", source=self._source, fill_color="colour",
             line_color="colour", fill_alpha="alpha", line_alpha="alpha",
         )  # fmt: skip
-        plot.text(
+        self._written = plot.text(
             x="left", y="middle", text="name", source=self._names, text_baseline="middle", x_offset=3,
-            text_font_size="11px", text_font_style="bold", text_color=TEXT,
+            text_font_size="11px", text_font_style="bold",
         )  # fmt: skip
         plot.add_tools(HoverTool(tooltips="@what, @left{0.00} to @right{0.00} s"))
+        self._plot = plot
+        self.wear(LIGHT)
         self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0)
+
+    def wear(self, theme: Theme) -> None:
+        """Take on a theme."""
+        dress(self._plot, theme)
+        self._written.glyph.text_color = theme.text
+        for ground in self._grounds:
+            ground.fill_color = theme.grid
+            ground.fill_alpha = 0.35
 
     def update(self, spans: Spans, now_s: float) -> None:
         """Stream what is new, and move on."""
@@ -131,8 +150,6 @@ def _plot(title: str, height: int, unit: str) -> Any:
     )  # fmt: skip
     plot.toolbar.logo, plot.toolbar.autohide = None, True
     heading: Any = plot.title
-    heading.text_font_style, heading.text_color, heading.text_font_size = "bold", TEXT, "13px"
-    plot.axis.axis_label_text_font_style, plot.axis.axis_label_text_color = "normal", QUIET
-    plot.axis.minor_tick_line_color, plot.axis.axis_line_color = None, LINE
-    plot.outline_line_color = LINE
+    heading.text_font_style, heading.text_font_size = "bold", "13px"
+    dress(plot, LIGHT)
     return plot

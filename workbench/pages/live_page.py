@@ -11,18 +11,21 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import REPLAY, START
+from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.cells import live_cell
 from workbench.pages.controls import Controls
-from workbench.pages.event_words import Said, sentence, who
+from workbench.pages.event_words import row_of
 from workbench.pages.live_figures import LaneFigure, LossFigure
 from workbench.pages.session import Session
 from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
+from workbench.views.palette import LIGHT, THEMES
 
 TICK_MS = 400
 STALE_S = 3.0
 EVENTS_SHOWN = 40
+SHEET = (("1 … 9", "choose L0 … L8"), ("K", "kill the chosen learner, or revive it"))
 
 
 def make(session: Session) -> Any:
@@ -43,7 +46,8 @@ def _gone(session: Session, sentence: str) -> Any:
         f'or <a href="{escape(session.link(START))}">choose another run</a>.'
     )
     links = [("runs", session.link(START))]
-    return style.page(style.header(name, "○ not running", links), style.banner(sentence, way_on, html_way_on=True))
+    said = style.banner(sentence, way_on, html_way_on=True)
+    return style.page(style.header(name, "○ not running", links), said, Browser())
 
 
 class _Live:
@@ -56,7 +60,9 @@ class _Live:
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
         self.loss, self.lanes = LossFigure(), LaneFigure(watcher.config.learners)
-        self.events = EventList(sizing_mode="stretch_width", margin=0)
+        self.events = EventList(sizing_mode="stretch_width", margin=0, label="events, the newest first")
+        self.browser = Browser(keys=["k", *"0123456789"], sheet=sheet_of(*SHEET), picture=session.address.run)
+        self.browser.heard = self._heard
         self.not_shown = style.html("")
         self._seen_events = (-1, -1)
         self.with_merges = pn.widgets.Checkbox(name="with merges", margin=(0, 4))
@@ -81,7 +87,21 @@ class _Live:
                     share=7,
                 ),
             ),
+            self.browser,
         )
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        """Keys, the theme, buttons in tables."""
+        if "theme" in said:
+            theme = THEMES.get(str(said["theme"]), LIGHT)
+            self.loss.wear(theme)
+            self.lanes.wear(theme)
+        elif said.get("do") == "undo":
+            self.controls.undo(said.get("number"))
+        elif said.get("key") == "k":
+            self._clicked({"act": self.grid.cells[self.controls.learner]["button"], "learner": self.controls.learner})
+        elif str(said.get("key", "")).isdecimal():
+            self._clicked({"choose": int(said["key"]) - 1})
 
     def _clicked(self, said: dict[str, Any]) -> None:
         learner = said.get("choose", said.get("learner"))
@@ -161,11 +181,6 @@ class _Live:
         lost = f", {watcher.missed:,} that did not reach this page" if watcher.missed else ""
         said = f"not shown: {older:,} merges and earlier events, {watcher.routine:,} routine{lost}; all are on the tape"
         _put(self.not_shown, f'<p class="quiet">{said}</p>')
-
-
-def row_of(event: int, time_s: float, said: Said, rel: str = "") -> dict[str, Any]:
-    """A line of the list of events."""
-    return {"event": event, "time": f"{time_s:.2f} s", "who": who(said), "text": sentence(said), "rel": rel}
 
 
 def _put(pane: Any, html: str) -> None:

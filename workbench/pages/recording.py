@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,16 +10,22 @@ import numpy as np
 
 from workbench.analysis.arrays.tables import since_began
 from workbench.analysis.from_tape import tables_of
+from workbench.analysis.merge_reasons import Why
 from workbench.pages.event_words import NOTABLE, Said, labels
-from workbench.protocol.records import Kind
+from workbench.pages.timelines import Timeline, timeline
+from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
+from workbench.tape.marks import MEANINGS
 from workbench.tape.moment import Moment
 
 AROUND = 16
 """Events of the list before and after the cursor."""
+LINKS_MAX = 6
+"""Direct causes, and effects, that are named."""
 COLUMNS = ("kind", "process", "peer", "fragment", "round", "version", "step", "steps", "value", "setting")
-STEPS = {"event": None, "round": Kind.ROUND_OPENED, "merge": Kind.MERGED, "fault": Kind.FAULT_INJECTED}
-"""What the cursor may step by."""
+STEPS = ("event", "round", "merge", "fault", "exclusion")
+"""What the cursor may step by; an exclusion is a merge that somebody is not in, or a contribution that was dropped."""
+PLACES = {"round": Kind.ROUND_OPENED, "merge": Kind.MERGED, "fault": Kind.FAULT_INJECTED}
 PAST, FUTURE, BESIDE, NOW = "past", "future", "beside", "now"
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
@@ -30,24 +37,39 @@ class Look(NamedTuple):
     Attributes
     ----------
     event : int
+        The cursor.
+    held : int
+        The event whose past and future are told: the cursor's own, or one that is held while the cursor moves.
     moment : Moment
+        At the cursor.
     rows : list of (int, str)
-        Events around it, and how each stands to it: ``past``, ``future``, ``beside`` (neither), ``now``.
-    why : str
-        The sentence of the merge that the event is, or of the last one before it; empty before the first.
+        Events around the cursor, and how each stands to the one that is held: ``past``, ``future``, ``beside``
+        (neither), ``now``.
+    why : Why or None
+        The merge that the held event is, or the last one before it; None before the first.
+    untold : str
+        Why this tape cannot tell that, empty if it can.
     counts : (int, int, int)
-        Events in its past, in its future, in neither.
+        Events in the past of the held one, in its future, in neither.
     lanes : list of (int, float, float)
-        By process: until when its own events are in the past of this one, and from when on they are in its future
+        By process: until when its own events are in that past, and from when on they are in that future
         [s from the start of rounds]; -inf and inf for none.
+    links : list of (str, int, str)
+        ``cause`` or ``effect``, its event, how it follows: directly before and behind the held one.
+    mark : str
+        Where the event at the cursor comes from: recorded, re_simulated or recomputed.
     """
 
     event: int
+    held: int
     moment: Moment
     rows: list[tuple[int, str]]
-    why: str
+    why: Why | None
+    untold: str
     counts: tuple[int, int, int]
     lanes: list[tuple[int, float, float]]
+    links: list[tuple[str, int, str]]
+    mark: str
 
 
 class Recording:
@@ -83,28 +105,71 @@ class Recording:
         self.time_s = np.asarray(since_began(tables, events["time_ns"].values), float)
         self._until_s = np.maximum.accumulate(self.time_s)
         kinds = self._columns["kind"]
-        self._notable = np.flatnonzero(np.isin(kinds, [int(kind) for kind in NOTABLE]))
-        self._places = {name: np.flatnonzero(kinds == int(kind)) for name, kind in STEPS.items() if kind is not None}
         self._merges = self.tape["merges"].dataset
         self._merge_events = self._merges["event"].values
+        left_out = self._merge_events[~self._merges["included"].values.astype(bool).all(1)]
+        of_kind = {kind: np.flatnonzero(kinds == int(kind)) for kind in PLACES.values()}
+        self._places = {name: of_kind[kind] for name, kind in PLACES.items()}
+        self._places["exclusion"] = np.union1d(left_out, np.flatnonzero(kinds == int(Kind.FRAGMENT_DROPPED)))
+        self._listed = {
+            "notable": np.flatnonzero(np.isin(kinds, [int(kind) for kind in NOTABLE])),
+            "merges": self._places["merge"],
+            "faults": np.flatnonzero(np.isin(kinds, [int(Kind.FAULT_INJECTED), int(Kind.FAULT_ENDED)])),
+            "exclusions": self._places["exclusion"],
+            "everything": np.arange(self.count),
+        }
+        self._timelines: dict[str, Timeline] = {}
+        self._marks = self.tape.wb.marks().values
+
+    def badges(self) -> list[str]:
+        """What the run was: preset and seed."""
+        config = tomllib.loads(str(self.tape.attrs.get("config") or ""))
+        named = [
+            f"preset {config['preset']}" if config.get("preset") else "",
+            f"seed {config['seed']}" if "seed" in config else "",
+        ]
+        return [one for one in named if one]
+
+    def timeline(self, name: str) -> Timeline:
+        """The events along an axis."""
+        if name not in self._timelines:
+            self._timelines[name] = timeline(self.tape, name, self.time_s)
+        return self._timelines[name]
 
     def said(self, event: int) -> Said:
         """What an event says."""
         values = {name: column[event].item() for name, column in self._columns.items()}
         learners = ""
         if values["kind"] == Kind.MERGED:
-            row = int(np.searchsorted(self._merge_events, event))
-            if row < len(self._merge_events) and self._merge_events[row] == event:
+            row = self.merge_of(event)
+            if row >= 0 and self._merge_events[row] == event:
                 learners = labels(np.flatnonzero(self._merges["included"].values[row]).tolist())
         return Said(**values, reason=str(self._reasons[event]), learners=learners)
 
-    def step(self, event: int, by: str, forward: bool) -> int:
-        """The next or the previous event of a kind; the same where there is none."""
-        if by not in self._places:
+    def merge_of(self, event: int) -> int:
+        """Row of the merge that an event is, or of the last one before it; -1 before the first."""
+        return int(np.searchsorted(self._merge_events, event, "right")) - 1
+
+    def step(self, event: int, by: str, forward: bool, learner: int = -1) -> int:
+        """The next or the previous event of a kind, or on the lane of a learner; the same where there is none."""
+        if by == "event":
             return min(max(event + (1 if forward else -1), 0), self.count - 1)
-        places = self._places[by]
+        places = self._lane(learner) if by == "lane" else self._places[by]
         at = int(np.searchsorted(places, event, "right" if forward else "left")) - (0 if forward else 1)
         return int(places[at]) if 0 <= at < len(places) else event
+
+    def _lane(self, learner: int) -> Ints:
+        return (
+            np.flatnonzero(self._columns["process"] == process_of(learner)) if learner >= 0 else np.arange(self.count)
+        )
+
+    def places(self, by: str) -> Ints:
+        """Events of a kind that the cursor may step to."""
+        return self._places[by]
+
+    def column(self, name: str) -> Any:
+        """A column of the events, of `COLUMNS`."""
+        return self._columns[name]
 
     def numbers(self) -> dict[str, int]:
         """How many events of each kind the cursor may step to."""
@@ -114,17 +179,45 @@ class Recording:
         """The last event at a time."""
         return int(np.clip(np.searchsorted(self._until_s, time_s, "right") - 1, 0, self.count - 1))
 
-    def look(self, event: int) -> Look:
-        """Everything that is shown of an event.  Takes milliseconds; more at the first call."""
-        past, future = self.tape.wb.past(event), self.tape.wb.future(event)
-        in_past, in_future = past.mask(), future.mask()
-        here = int(np.searchsorted(self._notable, event))
-        around = self._notable[max(0, here - AROUND) : here + AROUND].tolist()
-        rows = [(one, self._relation(one, event, in_past, in_future)) for one in sorted({*around, event})]
+    def look(self, event: int, held: int = -1, show: str = "notable", learner: int = -1) -> Look:
+        """Everything that is shown at a cursor.  Takes milliseconds; more at the first call.
+
+        Parameters
+        ----------
+        event : int
+            The cursor.
+        held : int
+            The event whose past and future are told; -1 for the cursor's.
+        show : str
+            Which events are listed.
+        learner : int
+            Of only this one and the syncer, -1 of all.
+        """
+        held = event if held < 0 else min(held, self.count - 1)
+        in_past, in_future = self.tape.wb.past(held).mask(), self.tape.wb.future(held).mask()
+        rows = [(one, self._relation(one, held, in_past, in_future)) for one in self._around(event, show, learner)]
         counts = int(in_past.sum()), int(in_future.sum())
         lanes = [self._reach(process, in_past, in_future) for process in np.unique(self._columns["process"]).tolist()]
-        beside = self.count - sum(counts)
-        return Look(event, self.tape.wb.at(event), rows, self._why(event), (*counts, max(0, beside - 1)), lanes)
+        beside = max(0, self.count - sum(counts) - 1)
+        why, untold = self._why(held)
+        mark = MEANINGS[int(self._marks[event])]
+        return Look(
+            event, held, self.tape.wb.at(event), rows, why, untold, (*counts, beside), lanes, self._links(held), mark
+        )
+
+    def _around(self, event: int, show: str, learner: int) -> list[int]:
+        listed = self._listed[show]
+        if learner >= 0:
+            process, columns = process_of(learner), self._columns
+            mine = (columns["process"][listed] == process) | (columns["peer"][listed] == process)
+            listed = listed[mine | (columns["kind"][listed] == int(Kind.MERGED))]
+        here = int(np.searchsorted(listed, event))
+        return sorted({*listed[max(0, here - AROUND) : here + AROUND].tolist(), event})
+
+    def _links(self, event: int) -> list[tuple[str, int, str]]:
+        causes, effects = self.tape.wb.direct_causes(event), self.tape.wb.direct_effects(event)
+        named = [("cause", link) for link in causes[-LINKS_MAX:]] + [("effect", link) for link in effects[:LINKS_MAX]]
+        return [(name, link.event, link.how) for name, link in named]
 
     @staticmethod
     def _relation(one: int, event: int, in_past: Any, in_future: Any) -> str:
@@ -135,10 +228,8 @@ class Recording:
         before, after = self.time_s[mine & in_past], self.time_s[mine & in_future]
         return process, float(before.max(initial=-np.inf)), float(after.min(initial=np.inf))
 
-    def _why(self, event: int) -> str:
-        merge = int(np.searchsorted(self._merge_events, event, "right")) - 1
-        if merge < 0:
-            return ""
+    def _why(self, event: int) -> tuple[Why | None, str]:
+        merge = self.merge_of(event)
         if "why" in self.tape.wb.untold:
-            return f"This tape cannot tell why: {self.tape.wb.untold['why']}."
-        return str(self.tape.wb.why(merge))
+            return None, str(self.tape.wb.untold["why"])
+        return (None, "") if merge < 0 else (self.tape.wb.why(merge), "")

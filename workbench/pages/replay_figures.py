@@ -11,21 +11,16 @@ from bokeh.models.annotations import Span
 
 from workbench import views
 from workbench.pages.recording import Recording
+from workbench.pages.replay_drawing import COURSES, OVER_TIME
 from workbench.protocol.records import FIRST_LEARNER, SYNCER
 from workbench.views import frame
-from workbench.views.palette import BLUE, GREEN
+from workbench.views.palette import BLUE, GREEN, theme_of
 
 LANES_S = 10.0
 """Of the run that the lanes show at once [s]."""
 EDGE = 0.1
 """Part of that at each end where the cursor makes the lanes move on."""
-COURSES = {
-    "loss": {"x": "time_s"}, "goodput": {}, "participation": {}, "step_times": {}, "behind": {}, "waits": {},
-    "tokens": {}, "traffic": {}, "norms": {},
-}  # fmt: skip
-"""Figures over the time of the run, with their options."""
-
-__all__ = ["COURSES", "Course", "Lanes", "frame"]  # the import of frame loads the backend
+__all__ = ["Course", "Lanes", "cursor", "frame"]  # the import of frame loads the backend
 
 
 class Course:
@@ -36,22 +31,24 @@ class Course:
     recording : Recording
     name : str
         One of `COURSES`.
+    theme : str
 
     Attributes
     ----------
     figure : bokeh figure
     """
 
-    def __init__(self, recording: Recording, name: str) -> None:
-        options: dict[str, Any] = {"height": 230, **COURSES[name]}
+    def __init__(self, recording: Recording, name: str, theme: str) -> None:
+        options: dict[str, Any] = {"height": 230, "theme": theme, **COURSES[name]}
         self.figure = hv.render(getattr(views, name)(recording.tape, **options), backend="bokeh")
         if not self.figure.right:
             self.figure.min_border_right = 16
-        self._cursor = _cursor(self.figure)
+        self._cursor = cursor(self.figure, theme) if name in OVER_TIME else None
 
     def move(self, time_s: float) -> None:
         """Put the cursor somewhere else."""
-        self._cursor.location = time_s
+        if self._cursor is not None:
+            self._cursor.location = time_s
 
 
 class Lanes:
@@ -64,12 +61,12 @@ class Lanes:
         What is shown [s from the start of rounds].
     """
 
-    def __init__(self, recording: Recording, time_s: float) -> None:
+    def __init__(self, recording: Recording, time_s: float, theme: str) -> None:
         last = float(recording.time_s.max(initial=0.0))
         self.low = max(0.0, min(time_s - LANES_S / 2, last - LANES_S))
         self.high = min(self.low + LANES_S, max(last, self.low + 1.0))
         self._last = last
-        lanes = views.swimlanes(recording.tape, start_s=self.low, end_s=self.high)
+        lanes = views.swimlanes(recording.tape, start_s=self.low, end_s=self.high, theme=theme)
         self.figure = hv.render(lanes, backend="bokeh")
         self._count = len(recording.tape.wb.learners) + 1
         self._ground = ColumnDataSource({name: [] for name in ("left", "right", "low", "high", "colour")})
@@ -77,7 +74,7 @@ class Lanes:
             left="left", right="right", bottom="low", top="high", source=self._ground, fill_color="colour",
             fill_alpha=0.16, line_alpha=0, level="underlay",
         )  # fmt: skip
-        self._cursor = _cursor(self.figure)
+        self._cursor = cursor(self.figure, theme)
 
     def hold(self, time_s: float) -> bool:
         """Whether the cursor may stand there without lanes being drawn anew."""
@@ -103,7 +100,8 @@ class Lanes:
         self._ground.data = ground
 
 
-def _cursor(figure: Any) -> Span:
-    span = Span(location=0.0, dimension="height", line_color="#1f2328", line_width=1.5, line_dash="solid")
+def cursor(figure: Any, theme: str) -> Span:
+    """A vertical line that moves."""
+    span = Span(location=0.0, dimension="height", line_color=theme_of(theme).text, line_width=1.5, line_dash="solid")
     figure.add_layout(span)
     return span

@@ -1,31 +1,32 @@
-"""A recorded tape: the grid, lanes, courses and events as of a cursor that steps, plays and stands in the address."""
+"""A recorded tape: grid, lanes, figures and events as of a cursor that steps, plays and stands in the address."""
 
 from __future__ import annotations
 
 import asyncio
-from html import escape
+from functools import partial
 from typing import Any
 
 import panel as pn
 
 from workbench.config import ConfigError
 from workbench.pages import style
-from workbench.pages.addresses import LIVE, REPLAY, START, Address, address_in
+from workbench.pages.addresses import COMPARE, LIVE, REPLAY, SHOWN, START, Address, address_in
+from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.cells import then_cell
-from workbench.pages.event_words import sentence, who
-from workbench.pages.live_page import row_of
+from workbench.pages.demo import CAPTIONS, DEMO
+from workbench.pages.event_words import row_of
+from workbench.pages.fork_form import ForkForm
+from workbench.pages.inspector import inspector_html
 from workbench.pages.recording import Look, Recording
-from workbench.pages.session import Session
-from workbench.pages.transport import Transport
+from workbench.pages.replay_drawing import COURSES, Drawing
+from workbench.pages.session import Session, trouble_parts
+from workbench.pages.transport import SHEET, Transport
 from workbench.pages.vitals import then_vitals
-from workbench.pages.widgets import Browser, EventList, LearnerGrid
+from workbench.pages.widgets import EventList, LearnerGrid
 from workbench.tape import TapeError, being_written
 
-GROUNDS = (
-    '<p class="quiet">Ground of the lanes: blue is the past of the event at the cursor (what it could know of), '
-    "green its future (what could know of it), white neither.</p>"
-)
-KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End"]
+USUAL = next(iter(COURSES))
+KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "n", "p", "e", "m", ",", ".", "[", "]", *"0123456789"]
 
 
 def make(session: Session) -> Any:
@@ -35,6 +36,7 @@ def make(session: Session) -> Any:
     whole = style.page(
         style.header(name, "… opening", [("runs", session.link(START))]),
         style.banner(f"Opening the tape of {name}.", "A long one takes some seconds."),
+        Browser(),
     )
     document = pn.state.curdoc
 
@@ -45,88 +47,144 @@ def make(session: Session) -> Any:
             going = being_written(path)
             whole[:] = _Replay(session, recording, document, going).parts()
         except (TapeError, ConfigError, OSError) as error:
-            whole[:] = _trouble(session, str(error))
+            whole[:] = trouble_parts(session, str(error), "✕ cannot be opened")
 
     pn.state.onload(fill)
     return whole
 
 
-def _trouble(session: Session, sentence: str) -> list[Any]:
-    way_on = f'<a href="{escape(session.link(START))}">Choose another run</a>'
-    return [
-        style.header(session.address.run, "✕ cannot be opened", [("runs", session.link(START))]),
-        style.banner(sentence, way_on, bad=True, html_way_on=True),
-    ]
-
-
 class _Replay:
-    """One tab's cursor on a tape."""
+    """One tab's cursor on a tape.
+
+    Attributes
+    ----------
+    at : Address
+        Everything that is chosen; the address line says the same.
+    """
 
     def __init__(self, session: Session, recording: Recording, document: Any, going: bool) -> None:
-        self.session, self.recording, self._document = session, recording, document
-        asked = session.address.event
-        self._wanted = min(asked, recording.count - 1) if asked >= 0 else recording.count - 1
-        self._shown, self._busy, self._drawing = -1, False, False
-        self._lanes: Any = None
-        self._course: Any = None
-        self._time_s = 0.0
-        name = session.address.run
-        links = [("live", session.link(LIVE, name))] if going else []
-        note = "◂ tape so far, the run goes on" if going else "◂ replay"
-        self.header = style.header(name, [note], [*links, ("runs", session.link(START))])
+        self.session, self.recording, self._document, self._going = session, recording, document, going
+        self.at = self._checked(session.address)
+        self._pushed, self._shown, self._busy = self.at, Address(), False
         self.vitals, self.inspector = style.html(""), style.html("")
-        self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
-        self.events = EventList(sizing_mode="stretch_width", margin=0)
+        self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0, chosen=self.at.learner)
+        self.grid.heard = lambda said: self.choose(said.get("choose", -1))
+        self.events = EventList(sizing_mode="stretch_width", margin=0, label="events around the cursor")
         self.events.heard = lambda said: self.go(said.get("event"))
-        self.browser = Browser(keys=KEYS)
+        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture=session.address.run.rpartition("/")[2])
         self.browser.heard = self._heard
-        self.transport = Transport(recording, self.go, self._wanted)
-        self.lane_pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
-        self.course_pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
-        self.which: Any = pn.widgets.Select(options=_courses(), value="loss", width=160, margin=0)
-        self.which.param.watch(lambda _: self._redraw_course(), "value")
+        self.transport = Transport(recording, self.go, lambda axis: self.move(axis=axis), self.at.event, self.at.axis)
+        self.fork = ForkForm(session, recording)
+        self.drawing = Drawing(session.site, recording, document, self.inspector)
+        self.which: Any = pn.widgets.Select(
+            name="figure",
+            options={n.replace("_", " "): n for n in COURSES},
+            value=self.at.figure or USUAL,
+            width=160,
+            margin=0,
+        )
+        self.which.param.watch(lambda change: self.move(figure=change.new), "value")
+        self.show: Any = pn.widgets.Select(name="list", options=list(SHOWN), value=self.at.show, width=140, margin=0)
+        self.show.param.watch(lambda change: self.move(show=change.new), "value")
+
+    def _checked(self, asked: Address) -> Address:
+        last = self.recording.count - 1
+        return asked._replace(
+            event=min(asked.event, last) if asked.event >= 0 else last,
+            held=min(asked.held, last),
+            learner=asked.learner if asked.learner in self.recording.tape.wb.learners else -1,
+            figure=asked.figure if asked.figure in COURSES and asked.figure != USUAL else "",
+        )
 
     def parts(self) -> list[Any]:
         """Everything in its place; what takes time comes later."""
         self._document.add_next_tick_callback(self._follow)
-        self._redraw_course()
-        around = pn.Column(self.events, styles=style.scrolled(430), sizing_mode="stretch_width", margin=0)
+        self.drawing.draw_course(self.at.figure or USUAL)
+        around = pn.Column(self.events, styles=style.scrolled(360), sizing_mode="stretch_width", margin=0)
+        name = self.session.address.run
+        links = [("live", self.session.link(LIVE, name))] if self._going else []
+        links += [("compare", self.session.link(COMPARE, name)), ("runs", self.session.link(START))]
         return [
-            self.header,
+            style.header(name, self._badges(), links),
+            *self._captions(),
             self.transport.panel(),
             self.vitals,
             style.beside(
                 style.column(
                     style.card(style.html("<h2>Learners at the cursor</h2>"), self.grid),
-                    style.card(self.inspector),
-                    style.card(style.html("<h2>Events around the cursor</h2>"), around),
+                    style.card(style.html("<h2>Events around the cursor</h2>"), self.show, around),
+                    self.fork.panel(),
                     share=5,
                 ),
                 style.column(
-                    style.card(self.lane_pane, style.html(GROUNDS)),
-                    style.card(self.which, self.course_pane),
+                    style.card(self.drawing.lane_pane, style.html(self.drawing.grounds)),
+                    style.card(self.inspector),
+                    style.card(self.which, self.drawing.course_pane),
                     share=7,
                 ),
             ),
             self.browser,
         ]
 
-    def go(self, event: Any, from_address: bool = False) -> None:
-        """Move the cursor."""
-        if not isinstance(event, int) or not 0 <= event < self.recording.count or event == self._wanted:
-            return
-        self._wanted = event
-        if not from_address:
-            self.browser.address = Address(REPLAY, self.session.address.run, event).query(self.session.token)
+    def _badges(self) -> list[str]:
+        attrs = self.recording.tape.attrs
+        parent = attrs.get("parent")
+        told = parent if isinstance(parent, dict) else {}
+        fork = [f"fork of {told.get('run_id', '')[:8]}, {told.get('class', '')}"] if told else []
+        note = "◂ tape so far, the run goes on" if self._going else "◂ replay"
+        return [note, *fork, *self.recording.badges(), f"commit {attrs.get('code_version', '')[:16]}"]
+
+    def _captions(self) -> list[Any]:
+        if self.recording.path != DEMO.resolve():
+            return []
+        shown = "".join(
+            f"<li>{style.do('go', one.title, '', event=self.recording.at_time(one.time_s))} {one.text}</li>"
+            for one in CAPTIONS
+        )
+        return [
+            style.card(style.html(f"<details><summary>The demo tape in five looks</summary><ol>{shown}</ol></details>"))
+        ]
+
+    def go(self, event: Any, quiet: bool = False) -> None:
+        """Move the cursor; quiet: Back need not come by here."""
+        if isinstance(event, int) and 0 <= event < self.recording.count:
+            self.move(quiet, event=event)
+
+    def choose(self, learner: Any) -> None:
+        """Choose a learner, or nobody."""
+        if isinstance(learner, int):
+            self.move(learner=-1 if learner == self.at.learner or learner < 0 else learner)
+
+    def move(self, quiet: bool = False, **changes: Any) -> None:
+        """Change what is chosen, and the address."""
+        self.at = self._checked(self.at._replace(**changes))
+        if self.at != self._pushed:
+            self.browser.place = {"address": self.at.query(self.session.token), "replace": quiet}
+            self._pushed = self._pushed if quiet else self.at
         self._document.add_next_tick_callback(self._follow)
 
     def _heard(self, said: dict[str, Any]) -> None:
         if "search" in said:
-            event = address_in(str(said["search"])).event
-            self.browser.address = ""
-            self.go(event if event >= 0 else self.recording.count - 1, from_address=True)
+            self.at = self._pushed = self._checked(address_in(str(said["search"])))
+            self.browser.place = {}
+            self._document.add_next_tick_callback(self._follow)
+        elif "theme" in said:
+            self.drawing.wear(str(said["theme"]))
+        elif "key" in said:
+            self._key(str(said["key"]), bool(said.get("shift")))
+        elif said.get("do") in ("go", "hold") and str(said.get("event", "")).isdecimal():
+            self.go(int(said["event"])) if said["do"] == "go" else self._hold()
+
+    def _key(self, key: str, shift: bool) -> None:
+        if key == "m":
+            self._hold()
+        elif key.isdecimal():
+            self.choose(int(key) - 1)
         else:
-            self.transport.key(str(said.get("key")), bool(said.get("shift")), self._wanted)
+            self.transport.key(key, shift, self.at.event, self.at.learner)
+
+    def _hold(self) -> None:
+        self.move(held=self.at.event if self.at.held < 0 else -1)
 
     async def _follow(self) -> None:
         """Show the newest cursor; those that came in between are left out."""
@@ -134,75 +192,37 @@ class _Replay:
             return
         self._busy = True
         try:
-            while self._shown != self._wanted:
-                event = self._wanted
+            while self._shown != self.at:
+                at = self.at
                 loop = asyncio.get_running_loop()
-                look = await loop.run_in_executor(self.session.site.reading, self.recording.look, event)
-                self._show(look)
+                look = partial(self.recording.look, at.event, at.held, at.show, at.learner)
+                self._show(at, await loop.run_in_executor(self.session.site.reading, look))
         except TapeError as error:
             self.inspector.object = style.banner_html(str(error), bad=True)
         finally:
             self._busy = False
 
-    def _show(self, look: Look) -> None:
-        recording, event = self.recording, look.event
-        self._shown, self._time_s = event, float(recording.time_s[event])
+    def _show(self, at: Address, look: Look) -> None:
+        recording, before = self.recording, self._shown
+        self._shown = at
         self.vitals.object = then_vitals(look.moment)
-        self.grid.cells = [then_cell(one, look.moment) for one in look.moment.learners]
+        self.grid.param.update(cells=[then_cell(one, look.moment) for one in look.moment.learners], chosen=at.learner)
         self.events.rows = [
-            row_of(one, float(recording.time_s[one]), recording.said(one), rel) for one, rel in look.rows
+            row_of(one, float(recording.time_s[one]), recording.said(one), rel, at=one == at.event)
+            for one, rel in look.rows
         ]
-        said = recording.said(event)
-        before, after, beside = look.counts
-        self.inspector.object = (
-            f"<h2>Event {event:,}</h2><p><b>{escape(who(said))}</b>: {escape(sentence(said))}, at "
-            f"{self._time_s:.3f} s</p><p>{escape(look.why)}</p><p class='quiet'>{before:,} events are in its past, "
-            f"{after:,} in its future, {beside:,} in neither.</p>"
-        )
-        self.transport.show(event, self._time_s)
-        if self._course is not None:
-            self._course.move(self._time_s)
-        if self._lanes is not None and self._lanes.hold(self._time_s):
-            self._lanes.move(self._time_s, look.lanes)
-        elif not self._drawing:
-            self._drawing = True
-            self._document.add_next_tick_callback(self._redraw_lanes)
-
-    async def _redraw_lanes(self) -> None:
-        from workbench.pages.replay_figures import Lanes
-
-        loop = asyncio.get_running_loop()
-        try:
-            event = self._wanted
-            time_s = float(self.recording.time_s[event])
-            self._lanes = await loop.run_in_executor(self.session.site.drawing, Lanes, self.recording, time_s)
-            look = await loop.run_in_executor(self.session.site.reading, self.recording.look, self._wanted)
-            self._lanes.move(float(self.recording.time_s[look.event]), look.lanes)
-            self.lane_pane.object = self._lanes.figure
-        except (TapeError, ConfigError) as error:
-            self.inspector.object = style.banner_html(str(error), bad=True)
-        finally:
-            self._drawing = False
-
-    def _redraw_course(self) -> None:
-        async def draw() -> None:
-            from workbench.pages.replay_figures import Course
-
-            loop = asyncio.get_running_loop()
-            name = str(self.which.value)
-            try:
-                course = await loop.run_in_executor(self.session.site.drawing, Course, self.recording, name)
-            except (TapeError, ConfigError) as error:
-                self.course_pane.object = None
-                self.inspector.object = style.banner_html(str(error), bad=True)
-                return
-            course.move(self._time_s)
-            self._course, self.course_pane.object = course, course.figure
-
-        self._document.add_next_tick_callback(draw)
+        self.inspector.object = inspector_html(recording, look, at.held >= 0)
+        for widget, value in ((self.which, at.figure or USUAL), (self.show, at.show)):
+            if widget.value != value:
+                widget.value = value
+        if before.axis != at.axis:
+            self.transport.show_axis(at.axis)
+        if before.figure != at.figure:
+            self.drawing.draw_course(at.figure or USUAL)
+        time_s = float(recording.time_s[at.event])
+        self.transport.show(at.event, time_s)
+        self.drawing.move(time_s, look.lanes)
+        self.fork.move(at.event)
 
 
-def _courses() -> dict[str, str]:
-    from workbench.pages.replay_figures import COURSES
-
-    return {name.replace("_", " "): name for name in COURSES}
+__all__ = ["REPLAY", "make"]

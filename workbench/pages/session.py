@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
+from html import escape
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import panel as pn
 
 from workbench.config import ConfigError
-from workbench.pages import style
+from workbench.pages import looks, style
 from workbench.pages.access import Role
-from workbench.pages.addresses import LIVE, REPLAY, START, Address, address_of, token_of
+from workbench.pages.addresses import COMPARE, LIVE, REPLAY, START, Address, address_of, token_of
+from workbench.pages.browser import Browser
 from workbench.pages.site import Site
 from workbench.tape import TapeError
 
 pn.extension(
-    notifications=True, reconnect=True, raw_css=[style.BODY],
+    notifications=True, reconnect=True, raw_css=[looks.SHEET_OF_PAGE],
     disconnect_notification="The server of this page does not answer; trying again.",
 )  # fmt: skip
 
-MAKERS = {START: "start_page", LIVE: "live_page", REPLAY: "replay_page"}
+MAKERS = {START: "start_page", LIVE: "live_page", REPLAY: "replay_page", COMPARE: "compare_page"}
 """Module of each page; its ``make(session)`` returns what stands below the header."""
 
 
@@ -45,9 +48,9 @@ class Session(NamedTuple):
         """Whether buttons of this tab do something."""
         return self.role == "control"
 
-    def link(self, page: str, run: str = "", event: int = -1) -> str:
+    def link(self, page: str, run: str = "", event: int = -1, others: tuple[str, ...] = ()) -> str:
         """Address of another page, for this tab."""
-        return Address(page, run, event).query(self.token)
+        return Address(page, run, event, others=others).query(self.token)
 
 
 def show(site: Site) -> Any:
@@ -68,12 +71,21 @@ def show(site: Site) -> Any:
         return maker(session)
     except (ConfigError, TapeError, OSError) as error:
         return trouble(session, str(error))
+    except Exception as error:
+        logging.getLogger(__name__).exception("a page could not be made")
+        return trouble(session, f"This page could not be made: {type(error).__name__}. The server's log says where.")
 
 
 def trouble(session: Session, sentence: str) -> Any:
     """A page that says what is wrong, and where to go on."""
-    way_on = f'<a href="{session.link(START)}">Choose another run</a>'
-    return style.page(
-        style.header(session.address.run, "", [("runs", session.link(START))]),
+    return style.page(*trouble_parts(session, sentence, ""))
+
+
+def trouble_parts(session: Session, sentence: str, badge: str) -> list[Any]:
+    """What such a page holds."""
+    way_on = f'<a href="{escape(session.link(START))}">Choose another run</a>'
+    return [
+        style.header(session.address.run, badge, [("runs", session.link(START))]),
         style.banner(sentence, way_on, bad=True, html_way_on=True),
-    )
+        Browser(),
+    ]

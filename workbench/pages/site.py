@@ -10,17 +10,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workbench.config import RunConfig, preset
+from workbench.config import ConfigError, RunConfig, preset
 from workbench.pages.access import Access, new_access
+from workbench.pages.demo import demo_folder
 from workbench.pages.folders import Folders
 
 if TYPE_CHECKING:
+    from workbench.pages.forking import Fork, Question
     from workbench.pages.recording import Recording
     from workbench.pages.watcher import Watcher
 
 PAGE_NICE = 10
 RECORDINGS_MAX = 4
 """Tapes that are kept open."""
+FORKS_MAX = 2
+"""Counterfactuals that are computed at once."""
 TINY_RUN = {"learners": 2, "rounds": 300}
 
 
@@ -49,6 +53,7 @@ class Site:
         self.reading, self.drawing = ThreadPoolExecutor(1, "reading"), ThreadPoolExecutor(1, "drawing")
         self._recordings: dict[tuple[Path, float], Recording] = {}
         self._watchers: dict[Path, Watcher] = {}
+        self._forks: list[Fork] = []
         self._lock = threading.Lock()
 
     def watcher(self, path: Path) -> Watcher:
@@ -73,7 +78,6 @@ class Site:
         ConfigError
             There is no folder for it.
         """
-        from workbench.config import ConfigError
         from workbench.engine.launch import launch
 
         parent = self.folders.new_runs
@@ -86,6 +90,30 @@ class Site:
             run = launch(self.tiny, folder, detach=True)
         self._watch(run)
         return run.path.resolve()
+
+    def fork(self, parent: Path, question: Question) -> Fork:
+        """Ask a tape what would have been, in a process of its own.
+
+        Raises
+        ------
+        ConfigError
+            There is no folder for the answer, or too many are on their way.
+        """
+        from workbench.pages.forking import Fork
+
+        target = self.folders.new_runs
+        if target is None:
+            raise ConfigError("only single runs were given to this server; start it with a folder of runs")
+        with self._lock:
+            self._forks = [fork for fork in self._forks if not fork.over]
+            if len(self._forks) >= FORKS_MAX:
+                raise ConfigError(f"{FORKS_MAX} forks are being computed already; wait until one is done")
+            target.mkdir(parents=True, exist_ok=True)
+            taken = {fork.out for fork in self._forks}
+            names = (target / f"{parent.name}-fork-{n}" for n in range(1, 10**9))
+            out = next(path for path in names if not path.exists() and path not in taken)
+            self._forks.append(Fork(parent, out, question))
+            return self._forks[-1]
 
     def _watch(self, run: object) -> Watcher:
         from workbench.engine.launch import Run
@@ -130,8 +158,11 @@ class Site:
         """Leave all runs; they go on."""
         with self._lock:
             watchers = list(self._watchers.values())
+            forks = list(self._forks)
         for one in watchers:
             one.stop()
+        for fork in forks:
+            fork.stop()
         self.asking.shutdown(wait=False, cancel_futures=True)
         self.reading.shutdown(wait=False, cancel_futures=True)
         self.drawing.shutdown(wait=False, cancel_futures=True)
@@ -145,7 +176,7 @@ def site_of_environment() -> Site:
     """
     runs = [Path(part) for part in os.environ.get("WORKBENCH_RUNS", "runs").split(os.pathsep) if part]
     view, control = (os.environ.get(f"WORKBENCH_{name}_TOKEN", "") for name in ("VIEW", "CONTROL"))
-    site = Site(Folders(runs), new_access(view, control))
+    site = Site(Folders([*runs, *demo_folder()]), new_access(view, control))
     print(f"workbench: add ?token={site.access.control} to the address; to let others look, "
           f"?token={site.access.view}", file=sys.stderr, flush=True)  # fmt: skip
     site.be_nice()

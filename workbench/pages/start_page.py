@@ -8,9 +8,10 @@ from typing import Any
 
 from workbench.config import ConfigError
 from workbench.pages import style
-from workbench.pages.addresses import LIVE, REPLAY
+from workbench.pages.addresses import COMPARE, LIVE, REPLAY
+from workbench.pages.browser import Browser
+from workbench.pages.demo import DEMO
 from workbench.pages.session import Session
-from workbench.pages.widgets import Browser
 from workbench.tape import being_written
 
 LISTED_MAX = 40
@@ -22,13 +23,15 @@ def make(session: Session) -> Any:
     going = [name for name in names if _goes_on(session, name)]
     over = [name for name in names if name not in going]
     left_out = session.site.folders.left_out
+    browser = Browser()
     return style.page(
-        style.header("", session.role if session.may_control else "view only", []),
+        style.header("", session.role if session.may_control else "view only", [("compare", session.link(COMPARE))]),
         style.beside(
             style.column(_recorded(session, over, left_out), least=320),
-            style.column(_starter(session), least=280),
+            style.column(_starter(session, browser), least=280),
             style.column(_running(session, going), least=280),
         ),
+        browser,
     )
 
 
@@ -41,6 +44,9 @@ def _goes_on(session: Session, name: str) -> bool:
 
 def _recorded(session: Session, names: list[str], left_out: int) -> Any:
     said = "Every event of a run, step by step: who did what, which merge saw whom, and why."
+    if DEMO.name in names and session.site.folders.path(DEMO.name) == DEMO.resolve():
+        to = escape(session.link(REPLAY, DEMO.name))
+        said += f' New here? <a href="{to}">Watch the demo tape</a>: 40 s, four learners, five faults.'
     if not names:
         where = escape(session.site.folders.said)
         body = f'<p class="quiet">No recorded run lies below {where} yet. Start one beside this card, or type<br>' \
@@ -70,7 +76,7 @@ def _running(session: Session, names: list[str]) -> Any:
     return style.card(style.html(f"<h2>● Attach to a running one</h2><p>{said}</p>{body}"))
 
 
-def _starter(session: Session) -> Any:
+def _starter(session: Session, browser: Browser) -> Any:
     tiny = session.site.tiny
     said = style.html(
         f"<h2>✚ Start a tiny run here</h2><p>{tiny.learners} learners, {tiny.rounds:,} merges, on this machine's "
@@ -80,7 +86,6 @@ def _starter(session: Session) -> Any:
         return style.card(said, style.html('<p class="quiet">Starting needs the address with the control token.</p>'))
     answer = style.html("", visible=False)
     button = style.button("Start", kind="primary", margin=(6, 0), width=140)
-    browser = Browser()
 
     async def start(_: Any) -> None:
         button.disabled, button.name = True, "starting …"
@@ -93,4 +98,4 @@ def _starter(session: Session) -> Any:
         browser.go(session.link(LIVE, session.site.folders.name(path)))
 
     button.on_click(start)
-    return style.card(said, button, answer, browser)
+    return style.card(said, button, answer)

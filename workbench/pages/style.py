@@ -8,38 +8,42 @@ from typing import Any
 
 import panel as pn
 
-from workbench.views.palette import BLUE, VERMILLION
-
-TEXT, QUIET, LINE, GROUND, CARD = "#1f2328", "#57606a", "#d0d7de", "#f6f8fa", "#ffffff"
-
-BODY = f"""
-html, body {{ background: {GROUND}; color: {TEXT}; margin: 0; font-family: system-ui, sans-serif; }}
-"""
+from workbench.pages.looks import BAD, CARD, HAIR, LINE, LINK, PAST, PRESS, QUIET, TEXT
 
 SHEET = f"""
 :host {{ font-family: system-ui, -apple-system, "Segoe UI", sans-serif; font-size: 14px; color: {TEXT}; }}
-a {{ color: #0550ae; }}
+a {{ color: {LINK}; }}
+h1 {{ font-size: 14px; margin: 0; display: inline; }}
 h2 {{ font-size: 14px; font-weight: 600; margin: 0 0 6px 0; }}
 p {{ margin: 4px 0; line-height: 1.45; }}
 .quiet {{ color: {QUIET}; }}
 .head {{ display: flex; flex-wrap: wrap; gap: 6px 16px; align-items: baseline; padding: 2px 0; }}
-.head .brand {{ font-weight: 700; text-decoration: none; color: {TEXT}; }}
+.head .brand {{ font-weight: 700; padding-right: 10px; }}
 .head .name {{ font-weight: 600; overflow-wrap: anywhere; }}
-.head .right {{ margin-left: auto; display: flex; gap: 14px; }}
+.head .right {{ margin-left: auto; display: flex; gap: 10px; align-items: baseline; }}
 .badge {{ border: 1px solid {LINE}; border-radius: 10px; padding: 0 8px; background: {CARD}; white-space: nowrap; }}
-.banner {{ border: 1px solid {LINE}; border-left: 5px solid {BLUE}; border-radius: 6px; background: {CARD};
+.banner {{ border: 1px solid {LINE}; border-left: 5px solid {PAST}; border-radius: 6px; background: {CARD};
   padding: 10px 14px; overflow-wrap: anywhere; }}
-.banner.bad {{ border-left-color: {VERMILLION}; }}
+.banner.bad {{ border-left-color: {BAD}; }}
 .vitals {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 8px; }}
 .vital {{ background: {CARD}; border: 1px solid {LINE}; border-radius: 6px; padding: 7px 12px; min-height: 62px; }}
 .vital .what {{ color: {QUIET}; font-size: 12px; }}
 .vital .number {{ font-size: 21px; font-weight: 600; font-variant-numeric: tabular-nums; white-space: nowrap; }}
 .vital .more {{ color: {QUIET}; font-size: 12px; font-variant-numeric: tabular-nums; }}
-.vital.bad {{ border-color: {VERMILLION}; box-shadow: inset 0 0 0 1px {VERMILLION}; }}
+.vital.bad {{ border-color: {BAD}; box-shadow: inset 0 0 0 1px {BAD}; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }}
 th {{ text-align: left; font-weight: 400; color: {QUIET}; padding: 2px 10px 2px 0; }}
-td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid #eaeef2; overflow-wrap: anywhere; }}
+td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}; overflow-wrap: anywhere; }}
 .runs td:first-child {{ width: 60%; }}
+button.do {{ font: inherit; font-size: 13px; color: {TEXT}; background: {PRESS}; border: 1px solid {LINE};
+  border-radius: 5px; padding: 1px 10px; cursor: pointer; white-space: nowrap; }}
+button.do:hover {{ border-color: {TEXT}; }}
+button.do:focus-visible, a:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
+.dos {{ display: flex; flex-wrap: wrap; gap: 6px; align-items: center; }}
+h2.next {{ margin-top: 10px; padding-top: 8px; border-top: 1px solid {HAIR}; }}
+.where {{ font-variant-numeric: tabular-nums; }}
+.mark {{ border: 1px solid {LINE}; border-radius: 4px; padding: 0 6px; font-size: 12px; white-space: nowrap; }}
+.num {{ text-align: right; }}
 """
 
 CARD_STYLE = {
@@ -98,9 +102,18 @@ def header_html(name: str, badges: Sequence[str], links: Iterable[tuple[str, str
     said = "".join(f'<span class="badge">{escape(one)}</span>' for one in badges if one)
     ways = "".join(f'<a href="{escape(to)}">{escape(text)}</a>' for text, to in links)
     return (
-        f'<div class="head"><span class="brand">workbench</span><span class="name">{escape(name)}</span>{said}'
-        f'<span class="right">{ways}</span></div>'
+        f'<div class="head"><h1><span class="brand">workbench</span> <span class="name">{escape(name)}</span></h1>'
+        f"{said}"
+        f'<nav class="right" aria-label="pages">{ways}{do("sheet", "?", "keys of this page")}'
+        f"{do('theme', '◐', 'dark or light')}</nav></div>"
     )
+
+
+def do(name: str, text: str, title: str = "", **data: object) -> str:
+    """A button in HTML: the browser component says what it is for, with its data."""
+    more = "".join(f' data-{key}="{escape(str(value))}"' for key, value in data.items())
+    label = f' title="{escape(title)}" aria-label="{escape(title)}"' if title else ""
+    return f'<button type="button" class="do" data-do="{escape(name)}"{more}{label}>{escape(text)}</button>'
 
 
 def banner(sentence: str, way_on: str = "", *, bad: bool = False, html_way_on: bool = False) -> pn.pane.HTML:

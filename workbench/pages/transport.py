@@ -1,4 +1,4 @@
-"""The buttons that move a cursor over a tape: by event, round, merge or fault, playing, and a slider."""
+"""What moves a cursor over a tape: buttons, keys, playing, and a strip over the whole run."""
 
 from __future__ import annotations
 
@@ -9,103 +9,140 @@ from typing import Any
 import panel as pn
 
 from workbench.pages import style
+from workbench.pages.addresses import AXES
+from workbench.pages.overview import overview
 from workbench.pages.recording import STEPS, Recording
+from workbench.pages.scrubber import Scrubber
+from workbench.pages.timelines import NAMES
 
 TICK_MS = 250
-SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0)
-SIGNS = {"event": "event", "round": "round", "merge": "merge", "fault": "fault"}
+SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0)
+KEYS = {"n": ("fault", True), "p": ("fault", False), ",": ("lane", False), ".": ("lane", True)}
+SHEET = (
+    ("Space", "play, pause"), ("← →", "previous, next event"), ("Shift ← →", "previous, next round"),
+    ("[ ]", "previous, next merge"), ("P N", "previous, next fault"), ("Shift+E E", "previous, next exclusion"),
+    (", .", "previous, next event on the lane of the chosen learner"), ("Home End", "first, last event"),
+    ("M", "hold the event's past and future, or follow the cursor"), ("1 … 9", "choose L0 … L8; 0: nobody"),
+)  # fmt: skip
 
 
 class Transport:
     """Parameters
     ----------
     recording : Recording
-    go : function (event)
-        Moves the cursor.
+    go : function (event, quiet)
+        Moves the cursor; quiet: Back need not come by here.
+    turn : function (axis)
+        Chooses a timeline.
     event : int
-        Where it stands.
+        Where the cursor stands.
+    axis : str
     """
 
-    def __init__(self, recording: Recording, go: Callable[[Any], None], event: int) -> None:
-        self._recording, self._go, self._event = recording, go, event
+    def __init__(
+        self, recording: Recording, go: Callable[[Any, bool], None], turn: Callable[[str], None], event: int, axis: str
+    ) -> None:
+        self._recording, self._go, self._event, self._axis = recording, go, event, axis
         self._playing: Any = None
-        self._time_s = 0.0
-        last = max(recording.count - 1, 1)
-        self._slider: Any = pn.widgets.IntSlider(
-            name="event", show_value=False, start=0, end=last, value=event, sizing_mode="stretch_width", margin=(0, 12)
-        )
-        self._slider.param.watch(lambda change: self._slid(change.new), "value_throttled")
+        self._part = 0.0
+        self.strip = Scrubber(sizing_mode="stretch_width", margin=(4, 6), label="cursor on the tape")
+        self.strip.heard = self._dragged
         self._play: Any = style.button("▸ play", kind="primary", width=84, margin=2)
         self._play.on_click(lambda _: self.toggle())
         self._speed: Any = pn.widgets.Select(
-            options={f"{speed:g}×": speed for speed in SPEEDS}, value=1.0, width=76, margin=2
+            name="speed", options={f"{speed:g}×": speed for speed in SPEEDS}, value=1.0, width=84, margin=2
         )
-        self._where = style.html("")
+        self._line: Any = pn.widgets.Select(
+            name="timeline", options={NAMES[name]: name for name in AXES}, value=axis, width=150, margin=2
+        )
+        self._line.param.watch(lambda change: turn(change.new), "value")
+        self._where = style.html("", sizing_mode=None)
+        self.show_axis(axis)
 
     def panel(self) -> Any:
-        """One row of buttons above the slider."""
+        """Buttons above the strip."""
         found = self._recording.numbers()
         buttons = []
         for by in STEPS:
             none = by in found and not found[by]
             for forward in (False, True):
-                name = f"{SIGNS[by]} ▸" if forward else f"◂ {SIGNS[by]}"
-                button = style.button(name, margin=2, disabled=none)
+                button = style.button(f"{by} ▸" if forward else f"◂ {by}", margin=2, disabled=none)
                 button.on_click(partial(self._pressed, by, forward))
                 buttons.append(button)
-        keys = '<span class="quiet">keys: Space, ← →, Shift for rounds, Home, End</span>'
         row = pn.FlexBox(
-            self._play, self._speed, *buttons, style.html(keys, sizing_mode=None), gap="2px", margin=0,
-            align_items="center", sizing_mode="stretch_width",
+            self._play, self._speed, self._line, *buttons, gap="2px", margin=0, align_items="end",
+            sizing_mode="stretch_width",
         )  # fmt: skip
-        return style.card(row, self._slider)
+        return style.card(row, self.strip, self._where)
+
+    def show_axis(self, axis: str) -> None:
+        """Lay the strip along an axis."""
+        self._axis = axis
+        found = overview(self._recording, axis)
+        along = self._recording.timeline(axis)
+        self.strip.param.update(**found._asdict(), at=along.part(self._event))
+        if self._line.value != axis:
+            self._line.value = axis
 
     def show(self, event: int, time_s: float) -> None:
         """The cursor stands there now."""
         self._event = event
+        along = self._recording.timeline(self._axis)
         if self._playing is None:
-            self._time_s = time_s
-        self._slider.name = f"event {event:,} of {self._recording.count:,}, {time_s:.2f} s from the start of rounds"
-        if self._slider.value != event:
-            self._slider.value = event
+            self._part = along.part(event)
+        last = self._recording.count - 1
+        said = f"event {event:,} of {last:,}, {time_s:.2f} s from the start of rounds"
+        self.strip.param.update(at=along.part(event), now=event, most=last, said=said)
+        there = "" if self._axis == "wall" else f", at {along.text(float(along.values[event]))}"
+        self._where.object = f'<p class="where">{said}{there}</p>'
 
     def _pressed(self, by: str, forward: bool, _: Any) -> None:
         self.step(by, forward)
 
-    def step(self, by: str, forward: bool) -> None:
+    def step(self, by: str, forward: bool, learner: int = -1) -> None:
         """Go to the next or previous one of a kind."""
-        self._go(self._recording.step(self._event, by, forward))
+        self._go(self._recording.step(self._event, by, forward, learner), False)
 
-    def key(self, key: str, shift: bool, event: int) -> None:
+    def key(self, key: str, shift: bool, event: int, learner: int) -> None:
         """Do what a key stands for."""
         self._event = event
         if key == " ":
             self.toggle()
         elif key in ("ArrowLeft", "ArrowRight"):
             self.step("round" if shift else "event", key == "ArrowRight")
+        elif key in ("[", "]"):
+            self.step("merge", key == "]")
+        elif key == "e":
+            self.step("exclusion", not shift)
+        elif key in KEYS:
+            self.step(*KEYS[key], learner)
         elif key in ("Home", "End"):
-            self._go(0 if key == "Home" else self._recording.count - 1)
+            self._go(0 if key == "Home" else self._recording.count - 1, False)
 
     def toggle(self) -> None:
         """Play, or stop playing."""
         if self._playing is not None:
             self._playing.stop()
             self._playing, self._play.name = None, "▸ play"
+            self._go(self._event, False)
             return
         if self._event >= self._recording.count - 1:
-            self._go(0)
+            self._go(0, True)
             self._event = 0
-        self._time_s = float(self._recording.time_s[self._event])
+        self._part = self._recording.timeline(self._axis).part(self._event)
         self._playing = pn.state.add_periodic_callback(self._advance, period=TICK_MS)
         self._play.name = "❚❚ pause"
 
     def _advance(self) -> None:
-        self._time_s += TICK_MS / 1e3 * self._speed.value
-        event = self._recording.at_time(self._time_s)
-        self._go(event)
+        """At 1× a run takes as long as it took, along whatever timeline."""
+        wall = self._recording.timeline("wall")
+        self._part += TICK_MS / 1e3 * self._speed.value / (wall.high - wall.low)
+        event = self._recording.timeline(self._axis).event_at(min(self._part, 1.0))
+        self._go(event, True)
         if event >= self._recording.count - 1:
             self.toggle()
 
-    def _slid(self, event: int) -> None:
-        if event != self._event:
-            self._go(event)
+    def _dragged(self, said: dict[str, Any]) -> None:
+        part = said.get("x")
+        if isinstance(part, int | float) and 0 <= part <= 1:
+            self._go(self._recording.timeline(self._axis).event_at(float(part)), not said.get("end"))

@@ -12,10 +12,11 @@ from typing import Any
 
 from workbench.config import ConfigError, RunConfig, flatten, from_toml
 from workbench.engine.launch import Run
-from workbench.pages.commands import Commands
+from workbench.pages.commands import Command, Commands, fault, send
 from workbench.pages.courses import Course, Point, recorded_points
 from workbench.pages.event_words import NOTABLE, Said, said_of
 from workbench.pages.spans import Spans
+from workbench.pages.storm import Storm, Stormer, Strike
 from workbench.pages.tails import Tail
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
@@ -47,6 +48,8 @@ class Watcher:
         Events that are not notable, and records that telemetry dropped.
     settings : dict
         Live settings in force, by key.
+    stormer : Stormer
+        Strikes at random while somebody wants it to.
     """
 
     def __init__(self, run: Run) -> None:
@@ -61,6 +64,7 @@ class Watcher:
         self.routine = self.missed = 0
         self.course, self.spans, self.commands = Course(), Spans(), Commands()
         self.settings: dict[str, Any] = _live_settings(self.config)
+        self.stormer = Stormer(Storm(self.config.learners, self.config.seed), self._strike, lambda: self.going)
         self._changed: dict[str, Any] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"watching {run.path.name}", daemon=True)
@@ -77,6 +81,22 @@ class Watcher:
     def stop(self) -> None:
         """Leave the run; it goes on."""
         self._stopping.set()
+
+    def send(self, command: Command) -> None:
+        """Ask the run for what was clicked, and keep what it answers; waits for the answer."""
+        answer, refusal = send(self.run.path, command)
+        with self.lock:
+            if answer is None:
+                command.refused = refusal
+            else:
+                command.answered(answer)
+
+    def _strike(self, strike: Strike) -> None:
+        command = fault(strike.kind, strike.learner)
+        command.what = f"storm: {command.what}"
+        with self.lock:
+            self.commands.add(command)
+        self.send(command)
 
     def _watch(self) -> None:
         began = False

@@ -1,4 +1,4 @@
-"""What Panel has no widget for: the grid of learners, a list of events, the browser's address and keys.
+"""What Panel has no widget for: the grid of learners, a list of events.
 
 Each is one component with a little script of its own; texts are set as text, never as HTML.
 """
@@ -6,15 +6,23 @@ Each is one component with a little script of its own; texts are set as text, ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any, ClassVar
 
 import panel as pn
 import param
 
-from workbench.pages.style import CARD, LINE, QUIET, TEXT
-from workbench.views.palette import BLUE, GREEN
+from workbench.pages.looks import CARD, FUTURE, HAIR, HOVER, LINE, NOW, PAST, PRESS, QUIET, TEXT
 
 FONT = f":host {{ font-family: system-ui, sans-serif; font-size: 13px; color: {TEXT}; }}"
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+def script(name: str) -> str:
+    """The script of a component."""
+    return (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
 
 
 class Component(pn.custom.JSComponent):
@@ -23,8 +31,13 @@ class Component(pn.custom.JSComponent):
     heard: Callable[[dict[str, Any]], None] | None = None
 
     def _handle_msg(self, data: Any) -> None:
-        if self.heard is not None and isinstance(data, dict):
+        if self.heard is None or not isinstance(data, dict):
+            return
+        document: Any = pn.state.curdoc
+        if document is None:
             self.heard(data)
+        else:  # under the document's lock, which figures need
+            document.add_next_tick_callback(partial(self.heard, data))
 
 
 class LearnerGrid(Component):
@@ -45,61 +58,20 @@ class LearnerGrid(Component):
 .grid {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(148px, 1fr)); gap: 8px; }}
 .cell {{ background: {CARD}; border: 1px solid {LINE}; border-left: 5px solid gray; border-radius: 6px;
   padding: 6px 9px; cursor: pointer; min-height: 74px; text-align: left; }}
-.cell.chosen {{ outline: 2px solid {BLUE}; }}
-.cell:focus-visible {{ outline: 2px solid {BLUE}; outline-offset: 1px; }}
+.cell.chosen {{ outline: 2px solid {PAST}; }}
 .top {{ display: flex; justify-content: space-between; align-items: center; min-height: 24px; }}
-.label {{ font-weight: 700; }}
 .state {{ font-weight: 600; white-space: nowrap; }}
 .numbers, .note {{ color: {QUIET}; font-size: 12px; font-variant-numeric: tabular-nums; }}
 .note {{ overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-height: 15px; }}
 button {{ font: inherit; font-size: 12px; padding: 1px 9px; border: 1px solid {LINE}; border-radius: 5px;
-  background: #f6f8fa; cursor: pointer; }}
+  background: {PRESS}; color: {TEXT}; cursor: pointer; }}
 button:hover {{ border-color: {TEXT}; }}
+button:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
+button.label {{ font-size: inherit; font-weight: 700; border: 0; background: none; padding: 0; }}
 @media (prefers-reduced-motion: no-preference) {{ .cell {{ transition: border-color .2s; }} }}
 """]  # fmt: skip
 
-    _esm = """
-export function render({ model, el }) {
-  const grid = document.createElement("div");
-  grid.className = "grid";
-  el.append(grid);
-  const part = (name, tag) => { const one = document.createElement(tag || "div"); one.className = name; return one; };
-  const make = number => {
-    const cell = part("cell");
-    cell.tabIndex = 0; cell.setAttribute("role", "button");
-    const top = part("top"), label = part("label", "span"), button = part("act", "button");
-    top.append(label, button);
-    const state = part("state"), numbers = part("numbers"), note = part("note");
-    cell.append(top, state, numbers, note);
-    const choose = () => model.send_msg({ choose: number });
-    cell.addEventListener("click", choose);
-    cell.addEventListener("keydown", e => { if (e.key === "Enter" && e.target === cell) choose(); });
-    button.addEventListener("click", e => {
-      e.stopPropagation(); model.send_msg({ act: button.textContent, learner: number });
-    });
-    return { cell, label, button, state, numbers, note };
-  };
-  const set = (node, text) => { if (node.textContent !== text) node.textContent = text; };
-  const made = [];
-  const draw = () => {
-    const cells = model.cells;
-    while (made.length > cells.length) made.pop().cell.remove();
-    cells.forEach((data, number) => {
-      if (number === made.length) { const one = make(number); made.push(one); grid.append(one.cell); }
-      const one = made[number];
-      set(one.label, data.label); set(one.state, data.sign + " " + data.word);
-      set(one.numbers, data.numbers); set(one.note, data.note); one.note.title = data.note;
-      set(one.button, data.button); one.button.style.display = data.button ? "" : "none";
-      one.cell.style.borderLeftColor = data.colour;
-      one.cell.dataset.state = data.word; one.cell.dataset.learner = number;
-      one.cell.setAttribute("aria-label", data.label + " " + data.word);
-      one.cell.classList.toggle("chosen", number === model.chosen);
-    });
-  };
-  model.on("cells", draw); model.on("chosen", draw);
-  draw();
-}
-"""
+    _esm = script("grid")
 
 
 class EventList(Component):
@@ -108,88 +80,28 @@ class EventList(Component):
     Attributes
     ----------
     rows : list of dict
-        event (-1: cannot be chosen), time, who, text, rel (now, past, future, beside or "").
+        event (-1: cannot be chosen), time, who, text, rel (now, past, future, beside or ""), at (whether the cursor
+        stands there).
+    label : str
     """
 
     rows = param.List(default=[])
+    label = param.String(default="events")
 
     _stylesheets: ClassVar[list[str]] = [FONT, f"""
-.row {{ display: grid; grid-template-columns: 62px 78px 1fr; gap: 8px; padding: 2px 4px; border-top: 1px solid #eaeef2;
+.row {{ display: grid; grid-template-columns: 62px 78px 1fr; gap: 8px; padding: 2px 4px; border-top: 1px solid {HAIR};
   line-height: 1.4; }}
 .time {{ text-align: right; color: {QUIET}; font-variant-numeric: tabular-nums; }}
+.row.signed {{ grid-template-columns: 14px 62px 78px 1fr; }}
+.sign {{ color: {QUIET}; text-align: center; }}
 .text {{ overflow-wrap: anywhere; }}
-.row.can {{ cursor: pointer; }} .row.can:hover {{ background: #f0f4f8; }}
-.row.past {{ border-left: 4px solid {BLUE}; }} .row.future {{ border-left: 4px solid {GREEN}; }}
+button {{ font: inherit; border: 0; background: none; padding: 0; cursor: pointer; }}
+button:focus-visible {{ outline: 2px solid {PAST}; }}
+.row.can {{ cursor: pointer; }} .row.can:hover {{ background: {HOVER}; }}
+.row.past {{ border-left: 4px solid {PAST}; }} .row.future {{ border-left: 4px solid {FUTURE}; }}
 .row.beside {{ border-left: 4px solid transparent; color: {QUIET}; }}
-.row.now {{ border-left: 4px solid {TEXT}; background: #fff4d6; font-weight: 600; }}
+.row.now {{ border-left: 4px solid {TEXT}; }}
+.row.at {{ background: {NOW}; }} .row.at > * {{ color: {TEXT}; }}
 """]  # fmt: skip
 
-    _esm = """
-export function render({ model, el }) {
-  const list = document.createElement("div");
-  el.append(list);
-  const draw = () => {
-    list.replaceChildren(...model.rows.map(data => {
-      const row = document.createElement("div");
-      row.className = "row " + data.rel;
-      for (const key of ["time", "who", "text"]) {
-        const cell = document.createElement("span");
-        cell.className = key; cell.textContent = data[key];
-        row.append(cell);
-      }
-      if (data.event >= 0) {
-        row.classList.add("can");
-        row.dataset.event = data.event;
-        row.addEventListener("click", () => model.send_msg({ event: data.event }));
-      }
-      return row;
-    }));
-  };
-  model.on("rows", draw);
-  draw();
-}
-"""
-
-
-class Browser(Component):
-    """The address line, going back in it, and keys; keys in text fields are left alone.
-
-    Attributes
-    ----------
-    address : str
-        Shown in the address line without a new page; going back to an earlier one is said as ``{"search": …}``.
-    to : str
-        Set, the browser goes there.
-    keys : list of str
-        Keys that are said as ``{"key": …, "shift": …}``.
-    """
-
-    address = param.String(default="")
-    to = param.String(default="")
-    keys = param.List(default=[])
-
-    _esm = """
-export function render({ model, el }) {
-  el.style.display = "none";
-  const typing = e => e.composedPath().some(one =>
-    one.tagName && (/^(INPUT|TEXTAREA|SELECT)$/.test(one.tagName) || one.isContentEditable
-      || (one.tagName === "BUTTON" && e.key === " ")));
-  const key = e => {
-    if (!model.keys.includes(e.key) || e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
-    e.preventDefault();
-    model.send_msg({ key: e.key, shift: e.shiftKey });
-  };
-  const back = () => model.send_msg({ search: window.location.search });
-  window.addEventListener("keydown", key);
-  window.addEventListener("popstate", back);
-  model.on("address", () => {
-    if (model.address && model.address !== window.location.search) history.pushState(null, "", model.address);
-  });
-  model.on("to", () => { if (model.to) window.location.assign(model.to); });
-  return () => { window.removeEventListener("keydown", key); window.removeEventListener("popstate", back); };
-}
-"""
-
-    def go(self, to: str) -> None:
-        """Leave for another page."""
-        self.to = to
+    _esm = script("events")

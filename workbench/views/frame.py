@@ -10,6 +10,7 @@ import numpy as np
 from bokeh.models import Node, NumeralTickFormatter
 from bokeh.models.annotations import Label
 
+from workbench.views.dressing import dress
 from workbench.views.palette import VERMILLION, Theme, theme_of
 from workbench.views.sources import Band
 
@@ -178,22 +179,10 @@ def _themed(theme: Theme) -> Callable[[Any, Any], None]:
 
     def hook(plot: Any, element: Any) -> None:
         figure = plot.state
-        figure.background_fill_color = figure.border_fill_color = theme.ground
-        figure.outline_line_color = theme.grid
+        dress(figure, theme)
         if figure.title is not None:
-            figure.title.text_color = theme.text
             figure.title.text_font_style = "normal"
-        for one in figure.axis:
-            one.axis_label_text_color = one.major_label_text_color = theme.text
-            one.axis_label_text_font_style = "normal"
-            one.axis_line_color = one.major_tick_line_color = theme.faint
-            one.minor_tick_line_color = None
-        figure.grid.grid_line_color = theme.grid
         for legend in figure.legend:
-            legend.background_fill_color = theme.ground
-            legend.border_line_color = None
-            legend.label_text_color = theme.text
-            legend.inactive_fill_color = theme.ground
             legend.padding, legend.spacing = 0, 1
             if legend in figure.right:
                 legend.location, legend.label_width = "top_left", NAMES_WIDTH

@@ -1,0 +1,99 @@
+"""Fork from the cursor and the comparison, in a real browser."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.pages.serving import Served
+from tests.pages.tabs import Tab
+from tests.pages.test_look_in_browser import CHECK
+from workbench.analysis.comparing.comparison import compare
+from workbench.pages.demo import DEMO
+from workbench.pages.recording import Recording
+from workbench.protocol.records import Kind
+from workbench.tape import open_tape
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
+    pages: Served, browser: Any, root: Path, pictures: Path
+) -> None:
+    tab = Tab(browser)
+    page = tab.page
+    opened = np.flatnonzero(open_tape(DEMO)["events"].dataset["kind"].values == int(Kind.ROUND_OPENED))
+    event = int(opened[-12])
+    page.goto(pages.url(pages.control, "replay", DEMO.name, event))
+    tab.at(event)
+    page.get_by_label("change", exact=True).select_option("quorum")
+    page.get_by_label("to", exact=True).fill("4")
+    page.get_by_label("to", exact=True).press("Tab")
+    page.get_by_role("button", name="fork", exact=True).click()
+    page.get_by_text("is being computed").wait_for()
+    page.get_by_role("link", name="Lay it beside the run").click()
+    page.locator("table.then tr[data-event]").nth(1).wait_for()
+    fork = root / "demo-tape-fork-1"
+    found = compare(open_tape(DEMO), open_tape(fork))
+    assert found.divergences[1] is not None
+    story = page.locator("table.story").inner_text()
+    assert found.divergences[1].text() in story and "recorded 100%" in story
+    assert re.search(r"✓ recorded \d+% ≈ re-simulated \d+%", story)
+    assert page.get_by_role("cell", name="what-if from_round").or_(page.get_by_text("live", exact=True)).count() > 0
+    _assert_linked(tab, fork)
+    page.locator("canvas").nth(1).wait_for()
+    assert page.evaluate(CHECK) == []
+    tab.picture(pictures, "compare")
+    page.get_by_role("link", name="in B").click()
+    tab.at(int(found.divergences[1].other_event or 0))
+    tab.close(pages.port)
+
+
+def _assert_linked(tab: Tab, fork: Path) -> None:
+    """Move one cursor: each run stands at its own event of that place."""
+    page = tab.page
+    both = [Recording(DEMO), Recording(fork)]
+    for axis, words in (("wall", "wall time"), ("tokens", "tokens processed")):
+        page.get_by_label("common axis").select_option(words)
+        page.locator(".ends", has_text=f"A: {words}").wait_for()
+        page.keyboard.press("Home")
+        for _ in range(3):
+            page.keyboard.press("Shift+ArrowRight")
+        page.locator('.strip[aria-valuenow="300"]').wait_for()
+        lines = [one.timeline(axis) for one in both]
+        low, high = min(one.low for one in lines), max(one.high for one in lines)
+        value = low + 0.3 * (high - low)
+        for line in lines:
+            event = int(np.searchsorted(line.until, value, "right")) - 1
+            page.locator(f'table.then tr[data-event="{event}"]').first.wait_for()
+    assert "at=300" in page.url
+    page.go_back()
+    page.locator('.strip[aria-valuenow="200"]').wait_for()
+
+
+def test_a_question_that_no_tape_can_answer_is_refused_in_a_sentence(pages: Served, browser: Any) -> None:
+    tab = Tab(browser)
+    page = tab.page
+    page.goto(pages.url(pages.control, "replay", DEMO.name, 700))
+    tab.at(700)
+    page.get_by_label("change", exact=True).select_option("quorum")
+    page.get_by_label("to", exact=True).fill("many")
+    page.get_by_label("to", exact=True).press("Tab")
+    page.get_by_role("button", name="fork", exact=True).click()
+    page.locator(".banner.bad", has_text="quorum").wait_for()
+    tab.close(pages.port)
+
+
+def test_runs_are_chosen_from_a_list_and_one_that_is_gone_is_said(pages: Served, browser: Any) -> None:
+    tab = Tab(browser)
+    page = tab.page
+    page.goto(pages.url(pages.view, "compare", DEMO.name))
+    page.get_by_role("button", name="compare", exact=True).click()
+    page.locator(".banner.bad", has_text="1 runs are chosen; choose 2 to 6.").wait_for()
+    page.goto(pages.url(pages.view, "compare", DEMO.name, others=("runs/gone",)))
+    page.locator(".banner.bad", has_text="there is no run 'runs/gone'").wait_for()
+    tab.close(pages.port)

@@ -1,0 +1,185 @@
+"""Two to six runs side by side: what differs, where they part, losses on one axis, and cursors that are linked."""
+
+from __future__ import annotations
+
+import asyncio
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import style
+from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
+from workbench.pages.browser import Browser, sheet_of
+from workbench.pages.comparison_html import settings_html, story_html, then_html
+from workbench.pages.linked import AXES, Linked
+from workbench.pages.scrubber import Scrubber
+from workbench.pages.session import Session, trouble_parts
+from workbench.pages.timelines import NAMES
+from workbench.tape import TapeError
+
+LISTED_MAX = 60
+STEP = 10
+KEYS = ["ArrowLeft", "ArrowRight", "Home", "End"]
+SHEET = (("← →", "move all cursors by a hundredth"), ("Shift ← →", "by a tenth"), ("Home End", "to the start, the end"))
+
+
+def make(session: Session) -> Any:
+    """The page: a choice of runs, or the runs that the address names."""
+    names = tuple(dict.fromkeys(name for name in (session.address.run, *session.address.others) if name))
+    if len(names) < 2:
+        return style.page(*_choice(session, names, "Choose two to six runs."))
+    paths = [session.site.folders.path(name) for name in names]
+    whole = style.page(
+        style.header(f"{len(names)} runs", "… opening", [("runs", session.link(START))]),
+        style.banner(f"Opening the tapes of {', '.join(names)}.", "Long ones take some seconds."),
+        Browser(),
+    )
+    document = pn.state.curdoc
+
+    async def fill() -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            recordings = [
+                await loop.run_in_executor(session.site.reading, session.site.recording, path) for path in paths
+            ]
+            linked = await loop.run_in_executor(session.site.reading, Linked, list(names), recordings)
+            whole[:] = _Compare(session, linked, document).parts()
+        except (TapeError, ConfigError, OSError) as error:
+            whole[:] = trouble_parts(session, str(error), "✕ cannot be compared")
+
+    pn.state.onload(fill)
+    return whole
+
+
+def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
+    """Boxes for all runs there are."""
+    names = session.site.folders.names()
+    listed = list(dict.fromkeys([*chosen, *names]))[:LISTED_MAX]
+    boxes: Any = pn.widgets.CheckBoxGroup(
+        name="runs", options=listed, value=[name for name in chosen if name in listed], margin=4
+    )
+    go: Any = style.button("compare", kind="primary", margin=4, width=100)
+    answer, browser = style.html("", visible=False), Browser()
+
+    def compare(_: Any) -> None:
+        picked = list(boxes.value)
+        if not 2 <= len(picked) <= RUNS_MAX:
+            text = f"{len(picked)} runs are chosen; choose 2 to {RUNS_MAX}."
+            answer.param.update(object=style.banner_html(text, bad=True), visible=True)
+            return
+        ordered = [name for name in listed if name in picked]
+        browser.go(session.link(COMPARE, ordered[0], others=tuple(ordered[1:])))
+
+    go.on_click(compare)
+    more = len(set(names) - set(listed)) + session.site.folders.left_out
+    note = f'<p class="quiet">not shown: {more:,} older ones</p>' if more else ""
+    nothing = '<p class="quiet">No run lies below the folders of this server yet.</p>' if not listed else ""
+    head = style.html(f"<h2>Compare runs</h2><p>{said} The first is what the others are compared with.</p>{nothing}")
+    return [
+        style.header("compare", "", [("runs", session.link(START))]),
+        style.card(head, boxes, go, answer, style.html(note)),
+        browser,
+    ]
+
+
+class _Compare:
+    """One tab's view of several runs."""
+
+    def __init__(self, session: Session, linked: Linked, document: Any) -> None:
+        self.session, self.linked, self._document = session, linked, document
+        asked = session.address
+        self.at = asked._replace(axis=asked.axis if asked.axis in AXES else AXES[0], at=asked.at)
+        self._pushed = self.at
+        self._theme, self._busy = "light", False
+        self._drawn: Any = None
+        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture="comparison")
+        self.browser.heard = self._heard
+        self.strip = Scrubber(sizing_mode="stretch_width", margin=(4, 6), label="cursor on all runs")
+        self.strip.heard = self._dragged
+        self.axis: Any = pn.widgets.Select(
+            name="common axis", options={NAMES[name]: name for name in AXES}, value=self.at.axis, width=170, margin=2
+        )
+        self.axis.param.watch(lambda change: self.move(axis=change.new), "value")
+        self.then = style.html("")
+        self.pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
+        self.differences = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
+
+    def parts(self) -> list[Any]:
+        """Everything in its place."""
+        self._show(whole=True)
+        linked, session = self.linked, self.session
+        runs = f"{len(linked.names)} runs"
+        return [
+            style.header(runs, "≡ compare", [("other runs", session.link(COMPARE)), ("runs", session.link(START))]),
+            style.card(style.html(story_html(linked, session))),
+            style.card(self.axis, self.strip, style.html("<h2>At the cursor</h2>"), self.then),
+            style.beside(
+                style.column(style.card(style.html(settings_html(linked))), share=5),
+                style.column(style.card(self.pane), style.card(self.differences), share=7),
+            ),
+            self.browser,
+        ]
+
+    def move(self, quiet: bool = False, **changes: Any) -> None:
+        """Change what is chosen, and the address."""
+        before, self.at = self.at, self.at._replace(**changes)
+        if self.at != self._pushed:
+            self.browser.place = {"address": self.at.query(self.session.token), "replace": quiet}
+            self._pushed = self._pushed if quiet else self.at
+        self._show(whole=before.axis != self.at.axis)
+
+    @property
+    def _part(self) -> float:
+        return 1.0 if self.at.at < 0 else self.at.at / 1000
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        if "search" in said:
+            found: Address = address_in(str(said["search"]))
+            before, self.at = self.at, self.at._replace(axis=found.axis if found.axis in AXES else AXES[0], at=found.at)
+            self._pushed, self.browser.place = self.at, {}
+            self._show(whole=before.axis != self.at.axis)
+        elif said.get("theme") in ("light", "dark"):
+            self._theme = said["theme"]
+            self._document.add_next_tick_callback(self._draw)
+        elif "key" in said:
+            here = 1000 if self.at.at < 0 else self.at.at
+            by = STEP * (10 if said.get("shift") else 1)
+            ways = {"ArrowLeft": here - by, "ArrowRight": here + by, "Home": 0, "End": 1000}
+            if said["key"] in ways:
+                self.move(at=min(max(ways[said["key"]], 0), 1000))
+
+    def _dragged(self, said: dict[str, Any]) -> None:
+        part = said.get("x")
+        if isinstance(part, int | float) and 0 <= part <= 1:
+            self.move(not said.get("end"), at=round(part * 1000))
+
+    def _show(self, *, whole: bool) -> None:
+        linked, axis = self.linked, self.at.axis
+        if whole:
+            self.strip.param.update(**linked.strip(axis)._asdict())
+            if self.axis.value != axis:
+                self.axis.value = axis
+            self._document.add_next_tick_callback(self._draw)
+        value = linked.value(axis, self._part)
+        said = linked.text(axis, value)
+        self.strip.param.update(at=self._part, now=round(self._part * 1000), most=1000, said=said)
+        self.then.object = then_html(linked, self.session, axis, value)
+        if self._drawn is not None:
+            self._drawn.move(value)
+
+    async def _draw(self) -> None:
+        from workbench.pages.compare_figures import Overlay
+
+        loop = asyncio.get_running_loop()
+        asked = (self.at.axis, self._theme)
+        try:
+            drawn = await loop.run_in_executor(self.session.site.drawing, Overlay, self.linked, *asked)
+        except (TapeError, ConfigError) as error:
+            self.then.object = style.banner_html(escape(str(error)), bad=True)
+            return
+        if asked == (self.at.axis, self._theme):
+            drawn.move(self.linked.value(self.at.axis, self._part))
+            self._drawn = drawn
+            self.pane.object, self.differences.object = drawn.losses, drawn.differences

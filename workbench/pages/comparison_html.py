@@ -1,0 +1,141 @@
+"""What several runs have in common and what not, as HTML: where they come from, where they part, their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+from typing import Any
+
+from workbench.analysis.comparing.divergence import Divergence
+from workbench.pages.addresses import REPLAY
+from workbench.pages.cells import then_cell
+from workbench.pages.linked import Linked
+from workbench.pages.recording import Recording
+from workbench.pages.session import Session
+from workbench.tape.marks import MEANINGS
+
+SIGNS = {"recorded": "✓", "re_simulated": "≈", "recomputed": "∑"}
+FIGURES = {
+    "val_loss_last": ("validation loss [nat per byte]", ".4f"), "merges": ("merges", ",.0f"),
+    "tokens_processed": ("tokens processed", ",.0f"), "tokens_merged": ("tokens merged", ",.0f"),
+    "goodput": ("goodput", ".3f"), "uptime": ("uptime", ".3f"), "participation": ("participation", ".3f"),
+    "time_s": ("time [s]", ",.2f"),
+}  # fmt: skip
+VALUE_MAX = 60
+
+
+def story_html(linked: Linked, session: Session) -> str:
+    """The runs, where each comes from, and where it parts from the first."""
+    rows = "".join(
+        f"<tr><td><b>{letter}</b></td><td><a href='{escape(session.link(REPLAY, name))}'>{escape(name)}</a></td>"
+        f"<td>{badges_html(recording)}</td><td>{_parts_at(linked, session, number)}</td></tr>"
+        for number, (letter, name, recording) in enumerate(
+            zip(linked.letters, linked.names, linked.recordings, strict=True)
+        )
+    )
+    head = "<tr><th></th><th>run</th><th>its events</th><th>parts from A</th></tr>"
+    return f'<h2>Runs</h2><table class="story">{head}{rows}</table>'
+
+
+def badges_html(recording: Recording) -> str:
+    """Which part of a tape was recorded, which simulated again, which computed anew."""
+    marks = Counter(recording.tape.wb.marks().values.tolist())
+    total = sum(marks.values())
+    named = [(MEANINGS[mark], count) for mark, count in sorted(marks.items())]
+    return " ".join(
+        f'<span class="mark">{SIGNS[name]} {name.replace("_", "-")} {count / total:.0%}</span>' for name, count in named
+    )
+
+
+def _parts_at(linked: Linked, session: Session, number: int) -> str:
+    if not number:
+        return '<span class="quiet">what the others are compared with</span>'
+    found = linked.found.divergences[number]
+    if found is None:
+        return "nowhere: bit for bit the same"
+    return f"{escape(found.text())} {_ways(linked, session, number, found)}"
+
+
+def _ways(linked: Linked, session: Session, number: int, found: Divergence) -> str:
+    """Links to the place in both tapes."""
+    ways = [(0, found.event), (number, found.other_event)]
+    return " ".join(
+        f'<a href="{escape(session.link(REPLAY, linked.names[run], event))}">in {linked.letters[run]}</a>'
+        for run, event in ways
+        if event is not None
+    )
+
+
+def settings_html(linked: Linked) -> str:
+    """Settings that differ, and numbers at the end, each with its difference to the first run."""
+    heads = "".join(f"<th>{letter}</th>" for letter in linked.letters)
+    differing = "".join(
+        f"<tr><td>{escape(key)}</td>{''.join(f'<td>{escape(_short(value))}</td>' for value in values)}</tr>"
+        for key, values in linked.found.settings.items()
+    )
+    settings = (
+        f"<table><tr><th>setting</th>{heads}</tr>{differing}</table>" if differing else "<p>No setting differs.</p>"
+    )
+    numbers = "".join(_figure(linked, name, title, form) for name, (title, form) in FIGURES.items())
+    return (
+        f"<h2>Settings that differ</h2>{settings}<h2 class='next'>At the end</h2>"
+        f"<table><tr><th></th>{heads}</tr>{numbers}</table>{_intervals(linked)}"
+    )
+
+
+def _figure(linked: Linked, name: str, title: str, form: str) -> str:
+    cells = []
+    for number, run in enumerate(linked.found.figures):
+        value, less = run.get(name), linked.found.differences.get(name, [None] * 6)[number]
+        said = "–" if value is None else format(value, form)
+        change = "" if not number or less is None else f"<br><span class='quiet'>{format(less, '+' + form)}</span>"
+        cells.append(f"<td>{said}{change}</td>")
+    return f"<tr><td>{escape(title)}</td>{''.join(cells)}</tr>"
+
+
+def _intervals(linked: Linked) -> str:
+    """Runs that differ in their seed only, as mean and interval."""
+    rows = []
+    for group in linked.found.groups:
+        if len(group["runs"]) < 2:
+            continue
+        told = group["figures"].get("val_loss_last") or {}
+        if told.get("mean") is not None:
+            letters = ", ".join(linked.letters[number] for number in group["runs"])
+            low, high = told.get("low"), told.get("high")
+            interval = f" ({low:.4f} to {high:.4f})" if low is not None and high is not None else ""
+            rows.append(f"<p>{letters}, n = {group['n']}: validation loss {told['mean']:.4f}{interval}</p>")
+    return f"<h2 class='next'>Over seeds</h2>{''.join(rows)}" if rows else ""
+
+
+def then_html(linked: Linked, session: Session, axis: str, value: float) -> str:
+    """Each run at one place of the common axis."""
+    rows = [
+        _then(linked, session, number, event, over)
+        for number, (event, over) in enumerate(zip(linked.events(axis, value), linked.over(axis, value), strict=True))
+    ]
+    return (
+        f"<p class='where'>all cursors at {escape(linked.text(axis, value))}</p><table class='then'><tr><th></th>"
+        "<th>event</th><th>time</th><th>merges</th><th>loss</th><th>validation</th><th>learners</th><th></th></tr>"
+        f"{''.join(rows)}</table>"
+    )
+
+
+def _then(linked: Linked, session: Session, number: int, event: int, over: bool) -> str:
+    recording = linked.recordings[number]
+    moment = recording.tape.wb.at(event)
+    loss = [one.loss for one in moment.learners if one.connected and one.loss == one.loss]
+    cells = [then_cell(one, moment) for one in moment.learners]
+    learners = " ".join(f"<span class='mark'>{c['label']} {c['sign']} {escape(c['word'])}</span>" for c in cells)
+    link = escape(session.link(REPLAY, linked.names[number], event))
+    values: list[Any] = [
+        f"<b>{linked.letters[number]}</b>", f"{event:,}" + (" (over)" if over else ""),
+        f"{recording.time_s[event]:.2f} s", f"{moment.merges:,}", f"{sum(loss) / len(loss):.3f}" if loss else "–",
+        f"{moment.validation[1]:.3f}" if moment.validation else "–", learners, f"<a href='{link}'>open here</a>",
+    ]  # fmt: skip
+    return f"<tr data-event='{event}'>{''.join(f'<td>{one}</td>' for one in values)}</tr>"
+
+
+def _short(value: Any) -> str:
+    text = "" if value is None else str(value).strip().replace("\n", " ")
+    return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

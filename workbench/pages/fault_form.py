@@ -1,0 +1,103 @@
+"""Any fault with any of its numbers: a form that is made from the vocabulary of faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import commands, style
+from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
+from workbench.protocol.scenario import fault_of, keys_of
+
+KINDS = tuple(kind for kind in FAULT_KINDS if kind != "late")
+"""Late is for scenarios: who has started cannot start late any more."""
+WIDTH = 104
+
+
+class FaultForm:
+    """Parameters
+    ----------
+    learners : int
+    send : function (Command)
+    """
+
+    def __init__(self, learners: int, send: Callable[[commands.Command], None]) -> None:
+        self._send, self._learners = send, learners
+        self._kind: Any = pn.widgets.Select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
+        self._target: Any = pn.widgets.Select(
+            name="of", options={f"L{m}": m for m in range(learners)}, value=0, width=76, margin=4
+        )
+        self._fields: dict[str, Any] = {}
+        self._box = pn.FlexBox(gap="2px", margin=0, align_items="end", sizing_mode="stretch_width")
+        self._meaning = style.html("")
+        self._inject: Any = style.button("inject", kind="primary", margin=4, width=80)
+        self._inject.on_click(lambda _: self._on_inject())
+        self._kind.param.watch(lambda _: self._show(), "value")
+        self._show()
+
+    def panel(self) -> Any:
+        """The form."""
+        return pn.Column(self._box, self._meaning, margin=0, sizing_mode="stretch_width")
+
+    def choose(self, learner: int) -> None:
+        """Aim at another learner."""
+        if 0 <= learner < self._learners:
+            self._target.value = learner
+
+    def _show(self) -> None:
+        kind = self._kind.value
+        self._fields = {key: _field(key, text) for key, text in usual_numbers(kind).items()}
+        self._target.disabled = kind in SYNCER_KINDS
+        self._box[:] = [self._kind, self._target, *self._fields.values(), self._inject]
+        self._meaning.object = f'<p class="quiet">{FAULT_KINDS[kind].replace("`", "")}</p>'
+
+    def _on_inject(self) -> None:
+        kind = self._kind.value
+        learner = -1 if kind in SYNCER_KINDS else int(self._target.value)
+        try:
+            values = {key: number_of(key, field.value) for key, field in self._fields.items() if field.value != ""}
+        except ConfigError as error:
+            refused = commands.fault(kind, learner)
+            refused.refused = str(error)
+            self._send(refused)
+            return
+        self._send(commands.fault(kind, learner, **values))
+
+
+def usual_numbers(kind: str) -> dict[str, str]:
+    """What a kind of fault has of its own, as texts: its usual values, empty for what is drawn."""
+    learner = {} if kind in SYNCER_KINDS else {"learner": 0}
+    usual = fault_of({"kind": kind, **learner}, kind, 1, now=True)
+    keys = [key for key in keys_of(kind) if not (key == "for_s" and "down_s" in keys_of(kind))]
+    known = {
+        "for_s": usual.for_ns / 1e9, "down_s": usual.for_ns / 1e9, "delay_s": usual.delay_ns / 1e9,
+        "jitter_s": usual.jitter_ns / 1e9, "factor": usual.factor, "share": usual.share,
+        "bytes_per_s": usual.bytes_per_s, "count": usual.count,
+    }  # fmt: skip
+    return {key: "false" if key == "persistent" else f"{known[key]:g}" if key in known else "" for key in keys}
+
+
+def number_of(key: str, text: str) -> float | int | bool:
+    """Read a field.
+
+    Raises
+    ------
+    ConfigError
+        It is no number.
+    """
+    if key == "persistent":
+        return text == "true"
+    try:
+        return int(text) if key in ("count", "seed") else float(text)
+    except ValueError:
+        raise ConfigError(f"{key} = {text[:40]!r}; allowed: a number") from None
+
+
+def _field(key: str, text: str) -> Any:
+    if key == "persistent":
+        return pn.widgets.Select(name=key, options=["false", "true"], value=text, width=WIDTH, margin=4)
+    hint = "drawn" if key == "seed" else ""
+    return pn.widgets.TextInput(name=key, value=text, placeholder=hint, width=WIDTH, margin=4)

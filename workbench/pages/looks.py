@@ -1,0 +1,51 @@
+"""Colours of the pages, light and dark, as variables of the style sheets: changed without loading a page anew.
+
+Letters have a contrast of 4.5 to 1 at least against what is behind them; what colour says is said in words too.
+"""
+
+from __future__ import annotations
+
+from workbench.views.palette import BLUE, DARK, GREEN, LIGHT, SKY, VERMILLION
+
+NAMES = ("text", "quiet", "line", "hair", "ground", "card", "link", "now", "hover", "past", "future", "bad", "press")
+LIGHT_COLOURS = dict(zip(NAMES, (
+    LIGHT.text, "#57606a", "#d0d7de", "#eaeef2", "#f6f8fa", LIGHT.ground, "#0550ae", "#fff4d6", "#f0f4f8",
+    BLUE, GREEN, VERMILLION, "#f6f8fa",
+), strict=True))  # fmt: skip
+DARK_COLOURS = dict(zip(NAMES, (
+    DARK.text, "#a3adb8", "#3a424c", "#272d34", "#0f1215", DARK.ground, "#79b8ff", "#40351a", "#22282f",
+    SKY, DARK.lines[2], DARK.lines[4], "#22282f",
+), strict=True))  # fmt: skip
+
+TEXT, QUIET, LINE, HAIR, GROUND, CARD, LINK, NOW, HOVER, PAST, FUTURE, BAD, PRESS = (
+    f"var(--wb-{name})" for name in NAMES
+)
+"""As they stand in style sheets."""
+
+
+def _variables(colours: dict[str, str], scheme: str) -> str:
+    own = "; ".join(f"--wb-{name}: {colour}" for name, colour in colours.items())
+    widgets = (
+        f"--design-background-color: {colours['card']}; --design-background-text-color: {colours['text']}; "
+        f"--design-surface-color: {colours['press']}; --design-surface-text-color: {colours['text']}; "
+        f"--text-color: {colours['text']}; --background-color: {colours['card']}"
+    )
+    return f"{own}; {widgets}; color-scheme: {scheme};"
+
+
+SHEET_OF_PAGE = f"""
+:root {{ {_variables(LIGHT_COLOURS, "light")} }}
+:root[data-theme="dark"] {{ {_variables(DARK_COLOURS, "dark")} }}
+html, body {{ background: {GROUND}; color: {TEXT}; margin: 0; font-family: system-ui, sans-serif; }}
+dialog.wb {{ background: {CARD}; color: {TEXT}; border: 1px solid {LINE}; border-radius: 8px; padding: 14px 20px;
+  max-width: min(640px, 92vw); max-height: 84vh; overflow: auto; font-size: 14px; }}
+dialog.wb::backdrop {{ background: rgba(0, 0, 0, .45); }}
+dialog.wb h2 {{ font-size: 15px; margin: 0 0 8px; }}
+dialog.wb table {{ border-collapse: collapse; }}
+dialog.wb td {{ padding: 3px 16px 3px 0; border-top: 1px solid {HAIR}; }}
+dialog.wb kbd {{ border: 1px solid {LINE}; border-radius: 4px; padding: 0 6px; background: {PRESS}; font: inherit;
+  white-space: nowrap; }}
+dialog.wb button {{ margin-top: 10px; font: inherit; padding: 3px 14px; border: 1px solid {LINE}; border-radius: 5px;
+  background: {PRESS}; color: {TEXT}; cursor: pointer; }}
+dialog.wb pre {{ white-space: pre-wrap; overflow-wrap: anywhere; background: {PRESS}; padding: 8px 10px; }}
+"""

@@ -1,0 +1,127 @@
+export function render({ model, el }) {
+  el.style.display = "none";
+  if (window.workbenchLeave) window.workbenchLeave();  // of a page that this one takes the place of
+  const root = document.documentElement;
+  root.lang = "en";
+  for (const one of document.querySelectorAll("body > div[data-root-id], body > .bk-root, body > div")) {
+    if (!document.querySelector("[role=main]")) one.setAttribute("role", "main");
+  }
+
+  const stored = () => { try { return localStorage.getItem("workbench-theme"); } catch { return null; } };
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  const wear = () => {
+    const theme = stored() || (system.matches ? "dark" : "light");
+    if (root.dataset.theme !== theme) { root.dataset.theme = theme; model.send_msg({ theme }); }
+  };
+  const turn = () => {
+    try { localStorage.setItem("workbench-theme", root.dataset.theme === "dark" ? "light" : "dark"); } catch { }
+    wear();
+  };
+  delete root.dataset.theme;
+  wear();
+  system.addEventListener("change", wear);
+
+  const dialog = (title, fill) => {
+    const before = document.querySelector("dialog.wb");
+    if (before) { before.close(); return; }
+    const box = document.createElement("dialog"), head = document.createElement("h2");
+    const close = document.createElement("button");
+    box.className = "wb"; box.setAttribute("aria-label", title);
+    head.textContent = title; close.textContent = "close";
+    close.addEventListener("click", () => box.close());
+    box.addEventListener("close", () => box.remove());
+    box.append(head); fill(box); box.append(close);
+    document.body.append(box);
+    box.showModal();
+  };
+  const sheet = () => dialog("Keys of this page", box => {
+    const table = document.createElement("table");
+    for (const [keys, what] of model.sheet) {
+      const row = table.insertRow(), cell = row.insertCell();
+      for (const key of keys.split(" ")) {
+        const one = document.createElement("kbd");
+        one.textContent = key; cell.append(one, " ");
+      }
+      row.insertCell().textContent = what;
+    }
+    box.append(table);
+  });
+
+  const copied = async (what, text) => {
+    let done = false;
+    try { await navigator.clipboard.writeText(text); done = true; } catch { }
+    dialog(done ? what + ": copied" : what + ": copy it from here", box => {
+      const one = document.createElement("pre");
+      one.textContent = text; one.tabIndex = 0; box.append(one);
+    });
+  };
+  const save = (name, href) => {
+    const link = document.createElement("a");
+    link.download = name; link.href = href; document.body.append(link); link.click(); link.remove();
+  };
+  const picture = async () => {
+    const found = [];
+    for (const view of Bokeh.index.query(one => one.model.type === "Figure")) {
+      if (view.el.getClientRects().length) found.push(view);
+    }
+    found.sort((a, b) => a.el.getBoundingClientRect().top - b.el.getBoundingClientRect().top);
+    let number = 0;
+    for (const view of found) {
+      const link = URL.createObjectURL(await view.export("canvas").to_blob());
+      save(model.picture + (found.length > 1 ? "-" + ++number : "") + ".png", link);
+      setTimeout(() => URL.revokeObjectURL(link), 10000);
+    }
+  };
+
+  const path0 = e => e.composedPath();
+  const typing = e => path0(e).some(one => one.tagName && (
+    /^(TEXTAREA|SELECT)$/.test(one.tagName) || one.isContentEditable
+    || (one.tagName === "INPUT" && !/^(checkbox|radio|button)$/.test(one.type))
+    || ((one.tagName === "BUTTON" || one.tagName === "A" || one.tagName === "INPUT" || one.tagName === "SUMMARY"
+         || one.getAttribute("role") === "button") && (e.key === " " || e.key === "Enter"))));
+  const key = e => {
+    if (e.ctrlKey || e.metaKey || e.altKey || typing(e) || document.querySelector("dialog.wb[open]")) return;
+    if (e.key === "?") { e.preventDefault(); sheet(); return; }
+    if (e.key.toLowerCase() === "t" && !e.shiftKey) { e.preventDefault(); turn(); return; }
+    const name = e.key.length === 1 ? e.key.toLowerCase() : e.key;
+    if (!model.keys.includes(name)) return;
+    e.preventDefault();
+    model.send_msg({ key: name, shift: e.shiftKey });
+  };
+  const click = e => {
+    const hit = path0(e).find(one => one.dataset && one.dataset.do);
+    if (!hit) return;
+    e.preventDefault();
+    const said = { ...hit.dataset };
+    if (said.do === "theme") turn();
+    else if (said.do === "sheet") sheet();
+    else if (said.do === "png") picture();
+    else if (said.do === "link") copied("Link to this view", window.location.href);
+    else model.send_msg(said);
+  };
+  const back = () => model.send_msg({ search: window.location.search });
+  window.addEventListener("keydown", key);
+  window.addEventListener("popstate", back);
+  document.addEventListener("click", click);
+  model.on("place", () => {
+    const { address, replace } = model.place;
+    if (!address || address === window.location.search) return;
+    if (replace) history.replaceState(null, "", address); else history.pushState(null, "", address);
+  });
+  model.on("to", () => { if (model.to) window.location.assign(model.to); });
+  model.on("text", () => { if (model.text.text) copied(model.text.title, model.text.text); });
+  model.on("file", () => {
+    if (!model.file.data) return;
+    const bytes = Uint8Array.from(atob(model.file.data), one => one.charCodeAt(0));
+    const link = URL.createObjectURL(new Blob([bytes], { type: model.file.type }));
+    save(model.file.name, link);
+    setTimeout(() => URL.revokeObjectURL(link), 10000);
+  });
+  window.workbenchLeave = () => {
+    window.workbenchLeave = null;
+    window.removeEventListener("keydown", key);
+    window.removeEventListener("popstate", back);
+    document.removeEventListener("click", click);
+    system.removeEventListener("change", wear);
+  };
+}
