@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from workbench.analysis.recomputed_geometry import geometry
     from workbench.config import ConfigError, RunConfig, preset, presets
     from workbench.engine.launch import Run, RunEnded, attach, launch
+    from workbench.engine.resume import resume
     from workbench.replay.counterfactual.asking import what_if
     from workbench.replay.exact import replay
     from workbench.tape import TapeError, open_tape
@@ -47,6 +48,7 @@ __all__ = [
     "preset",
     "presets",
     "replay",
+    "resume",
     "views",
     "what_if",
 ]
@@ -68,6 +70,7 @@ _HOMES = {
     "preset": "workbench.config",
     "presets": "workbench.config",
     "replay": "workbench.replay.exact",
+    "resume": "workbench.engine.resume",
     "what_if": "workbench.replay.counterfactual.asking",
 }
 _MODULES = ("views",)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from workbench.config import RunConfig
 from workbench.engine.runtime_folder import process_started
-from workbench.protocol.records import Kind, Record
+from workbench.protocol.records import Kind, Record, process_of
 from workbench.tape.frames import read_journal
 
 GUARD_S = 120.0
@@ -50,3 +50,37 @@ def records_of(run: Path) -> list[Record]:
 def of_kind(records: list[Record], kind: Kind) -> list[Record]:
     """Records of one kind."""
     return [record for record in records if record.kind == kind]
+
+
+class Journal:
+    """The records of a run that goes on, each read once."""
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / "journal"
+        self.offset = 0
+        self.known: list[Record] = []
+
+    def records(self) -> list[Record]:
+        found = read_journal(self.path, self.offset)
+        self.offset = found.offset
+        self.known += found.records
+        return self.known
+
+    def ended(self, kind: str, learner: int) -> bool:
+        """Whether a fault of this kind is over."""
+        found = of_kind(self.records(), Kind.FAULT_ENDED)
+        return any((r.reason, r.peer) == (kind, process_of(learner)) for r in found)
+
+    def has_merged(self, learner: int, after: Kind, value: float | None = None) -> bool:
+        """Whether a learner is in a merge that came after the first record of a kind (and value) that concerns it."""
+        return self.is_merged(learner, self.since(learner, after, value))
+
+    def is_merged(self, learner: int, since: int) -> bool:
+        """Whether a learner is in a merge from the record with this index on."""
+        return any(learner in r.detail["learners"] for r in of_kind(self.records()[since:], Kind.MERGED))
+
+    def since(self, learner: int, kind: Kind, value: float | None = None, from_: int = 0) -> int:
+        """Index of the first record of a kind (and value) that concerns a learner; the end if there is none yet."""
+        records = self.records()
+        about = [i for i, r in enumerate(records) if i >= from_ and r.kind == kind and r.peer == process_of(learner)]
+        return next((i for i in about if value is None or records[i].value == value), len(records))

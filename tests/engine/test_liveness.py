@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.real_runs import GUARD_S, of_kind, records_of, tiny, until
+from tests.engine.real_runs import GUARD_S, Journal, of_kind, records_of, tiny, until
 from workbench.analysis.reports import REPORTS
 from workbench.engine.launch import launch
 from workbench.protocol.records import Kind, learner_of
@@ -34,17 +34,10 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def is_back(path: Path, learner: int) -> bool:
+def is_back(journal: Journal, learner: int) -> bool:
     """Whether a learner joined again after its fault and was merged since."""
-    since = ""
-    for record in records_of(path):
-        if record.kind == Kind.FAULT_INJECTED and learner_of(record.peer) == learner:
-            since = "fault"
-        elif record.kind == Kind.LEARNER_JOINED and learner_of(record.peer) == learner and since == "fault":
-            since = "join"
-        elif record.kind == Kind.MERGED and since == "join" and learner in record.detail["learners"]:
-            return True
-    return False
+    fault = journal.since(learner, Kind.FAULT_INJECTED)
+    return journal.is_merged(learner, journal.since(learner, Kind.LEARNER_JOINED, from_=fault))
 
 
 @pytest.fixture(scope="module")
@@ -53,12 +46,13 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "run"
     with launch(tiny(4, quorum=3), path) as run:
         run.wait(rounds=60, timeout_s=GUARD_S)
+        journal = Journal(path)
         run.kill(1, down_s=1.0)
-        until(lambda: is_back(path, 1), "L1 is merged again")
+        until(lambda: is_back(journal, 1), "L1 is merged again")
         run.stall(2, STOPPED_S)
-        until(lambda: is_back(path, 2), "L2 is merged again")
+        until(lambda: is_back(journal, 2), "L2 is merged again")
         run.cut(3, CUT_S)
-        until(lambda: is_back(path, 3), "L3 is merged again")
+        until(lambda: is_back(journal, 3), "L3 is merged again")
     return path
 
 

@@ -8,17 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.engine.real_runs import GUARD_S, of_kind, records_of, tiny, until
+from tests.engine.real_runs import GUARD_S, Journal, of_kind, records_of, tiny, until
 from workbench.analysis.arrays.participation import participation, windows
 from workbench.analysis.from_tape import tables_of
 from workbench.config import ConfigError
-from workbench.engine.launch import Run, launch
+from workbench.engine.launch import launch
 from workbench.protocol.faults import FOREVER_NS, Fault, FaultPlan
 from workbench.protocol.records import Kind, Record, process_of
 from workbench.replay.exact import replay
 from workbench.replay.machines import rerun_machines
 from workbench.tape import open_tape
-from workbench.tape.frames import read_journal
 
 CUT_S = 3.0
 PLAN = FaultPlan((Fault("lose_up", 0, 1, at_merge=10, count=3), Fault("delay", 0, 0, at_round=1, delay_ns=10**6)))
@@ -32,33 +31,6 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-class Journal:
-    """The records of a run that goes on, each read once."""
-
-    def __init__(self, run: Run) -> None:
-        self.path = run.path / "journal"
-        self.offset = 0
-        self.known: list[Record] = []
-
-    def records(self) -> list[Record]:
-        found = read_journal(self.path, self.offset)
-        self.offset = found.offset
-        self.known += found.records
-        return self.known
-
-    def ended(self, kind: str, learner: int) -> bool:
-        """Whether a fault of this kind is over."""
-        found = of_kind(self.records(), Kind.FAULT_ENDED)
-        return any((r.reason, r.peer) == (kind, process_of(learner)) for r in found)
-
-    def has_merged(self, learner: int, after: Kind, value: float | None = None) -> bool:
-        """Whether a learner is in a merge that came after the first record of a kind (and value) that concerns it."""
-        records = self.records()
-        about = [i for i, r in enumerate(records) if r.kind == after and r.peer == process_of(learner)]
-        since = next((i for i in about if value is None or records[i].value == value), len(records))
-        return any(learner in r.detail["learners"] for r in of_kind(records[since:], Kind.MERGED))
-
-
 @pytest.fixture(scope="module")
 def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three learners under one fault after the other; then stopped in order."""
@@ -67,7 +39,7 @@ def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
         run.wait(rounds=20, timeout_s=GUARD_S)
         run.cut(1, CUT_S)
         run.slow(2, 3.0, for_s=1.0)
-        journal = Journal(run)
+        journal = Journal(run.path)
         until(lambda: journal.ended("slow", 2) and journal.ended("cut", 1), "both are over")
         until(lambda: journal.has_merged(1, Kind.LEARNER_LOST), "the learner that was cut off is merged again")
         for kind in ("nan", "corrupt", "shape", "random"):
@@ -187,7 +159,7 @@ def test_a_late_learner_joins_rounds_that_began_without_it(tmp_path: Path) -> No
     late = FaultPlan((Fault("late", 0, 1, for_ns=8 * 10**9),))
     with launch(config, tmp_path / "run", faults=late) as run:
         run.wait(rounds=1, timeout_s=GUARD_S)
-        journal = Journal(run)
+        journal = Journal(run.path)
         until(lambda: journal.has_merged(1, Kind.LEARNER_JOINED), "the late learner is merged")
     records = records_of(tmp_path / "run")
     (began,) = of_kind(records, Kind.ROUNDS_BEGAN)

@@ -66,6 +66,7 @@ def made(tmp_path: Path, said: list[str]) -> tuple[SyncerDriver, FakeWire]:
         0,
         0,
         said.append,
+        tmp_path,
     )
     driver.begin("new", [])
     return driver, wire

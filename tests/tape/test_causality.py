@@ -36,9 +36,7 @@ class Run(NamedTuple):
 
 def run_of(seed: int) -> Run:
     with listening() as heard:
-        world, _ = schedules.build(
-            schedules.draw(seed, more=False, recovery=False)
-        )  # the oracle follows no states of peers
+        world, _ = schedules.build(schedules.draw(seed, more=False, recovery=False))  # the oracle follows no states
         world.run(until_ns=60 * 10**9, until=lambda world: len(world.records) > RECORDS)
     records = list(world.records)
     return Run(records, pasts(records, heard), index_of(records))

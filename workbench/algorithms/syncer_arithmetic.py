@@ -138,6 +138,28 @@ class SyncerArithmetic:
         vectors = OUTER_OPTIMIZERS[rule].vectors if rule else 0
         return OuterState(rule, int(slots.header[slot, STEPS]), slots.outer[slot, :vectors].copy())
 
+    def copy_versions(self, versions: Sequence[int]) -> tuple[list[np.ndarray], list[OuterState]] | None:
+        """Copies of Theta and outer state of exactly these versions, in a thread beside `merge`.
+
+        Returns
+        -------
+        tuple or None
+            None if one of them has been written over meanwhile.
+        """
+        thetas, outers = [], []
+        names = {rule_tag(name): name for name in OUTER_OPTIMIZERS}
+        for slots, version in zip(self._slots, versions, strict=True):
+            slot = slots.find(version)
+            if slot < 0:
+                return None
+            rule = names.get(int(slots.header[slot, RULE]), "")
+            vectors = OUTER_OPTIMIZERS[rule].vectors if rule else 0
+            thetas.append(slots.theta[slot].copy())
+            outers.append(OuterState(rule, int(slots.header[slot, STEPS]), slots.outer[slot, :vectors].copy()))
+            if slots.version(slot) != version:
+                return None
+        return thetas, outers
+
     def reset_outer(self, p: int) -> None:
         """Let the next merge of fragment ``p`` start from a fresh outer state."""
         self._slots[p].header[self._slot(p), RULE] = 0

@@ -25,6 +25,8 @@ VERBS = {
     "what-if": "what a run would have been with something changed",
     "serve": "show runs in a browser: live, with controls, and recorded",
     "control": "look at a run of real processes, kill, stall or set",
+    "snapshot": "take a snapshot of a run of real processes that goes on",
+    "resume": "go on with a run that was stopped or lost",
     "stop": "end a run of real processes in order",
     "inspect": "tables of what a run did",
     "compare": "two to six runs side by side: settings, first divergence, figures",

@@ -20,6 +20,8 @@ from workbench.config import RunConfig, presets
 from workbench.config.idle import idle_in
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import xarray as xr
 
     from workbench.protocol.faults import FaultPlan
@@ -72,12 +74,15 @@ def _real(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[st
 
 
 def _virtual(config: RunConfig, out: Path, faults: FaultPlan) -> tuple[int, dict[str, Any]]:
-    trained = train(config, out, faults)
-    return 0, {"digest": f"{trained.digest:016x}", "virtual_s": trained.virtual_s, "wall_s": trained.wall_s}
+    from workbench.simulate.training_run import train_virtual
+
+    return virtual_outcome(out, config.rounds, lambda progress: train_virtual(config, out, faults, progress))
 
 
-def train(config: RunConfig, out: Path, faults: FaultPlan) -> TrainedRun:
-    """Train with progress beside it.
+def virtual_outcome(
+    out: Path, rounds: int, go: Callable[[Callable[[Progress], None]], TrainedRun]
+) -> tuple[int, dict[str, Any]]:
+    """Let a run in virtual time go to its end with progress beside it; exit code, and what its tape does not say.
 
     Raises
     ------
@@ -85,15 +90,15 @@ def train(config: RunConfig, out: Path, faults: FaultPlan) -> TrainedRun:
         With what to type next, if there is a tape.
     """
     from workbench.cli import output
-    from workbench.simulate.training_run import train_virtual
 
     try:
         with output.progress("merges") as report:
-            return train_virtual(config, out, faults, lambda now: report(now.merges, config.rounds, remark(now)))
+            trained = go(lambda now: report(now.merges, rounds, remark(now)))
     except KeyboardInterrupt as error:
         if (out / "tape").is_dir():
             raise KeyboardInterrupt(f"interrupted; the tape is closed: workbench inspect {out}") from error
         raise
+    return 0, {"digest": f"{trained.digest:016x}", "virtual_s": trained.virtual_s, "wall_s": trained.wall_s}
 
 
 def is_balanced(summary: dict[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import zmq
 
-from workbench.engine.frames import Frame, Opened, frame
+from workbench.engine.frames import Buffer, Frame, Opened, body_of, frame
 from workbench.engine.security import ClientKeys, secure_client
 from workbench.engine.sockets import (
     GONE_EVENTS,
@@ -28,6 +28,7 @@ KEY_REFUSED = (
     "or the server key is another's"
 )
 LOOK_EVERY_MS = 20
+REASON_MAX = 300
 
 
 class Attempt:
@@ -47,6 +48,8 @@ class Attempt:
     number : int
         Given by the syncer, -1 before.
     gone : bool
+    just_opened : bool
+        It is open, and nobody has been told.
     refusal : str
         Why, if the syncer said so.
     """
@@ -58,6 +61,7 @@ class Attempt:
         self.identity = identity
         self.number = -1
         self.gone = False
+        self.just_opened = False
         self.refusal = ""
         self.blocks = ""
         self._answers: dict[int, Opened] = {}
@@ -92,6 +96,19 @@ class Attempt:
         """Note the end of the connection; the first reason that says anything counts."""
         self.gone = True
         self.refusal = self.refusal or reason
+
+    def heard(self, kind: Frame, head: Buffer, channel: int) -> bool:
+        """Take a frame that concerns the connection itself; whether it was one."""
+        if kind is Frame.OPENED:
+            if self.opened(channel, body_of(kind, head)):
+                self.just_opened, self.refusal = True, ""
+        elif kind is Frame.REFUSAL:
+            self.fail(body_of(kind, head).reason[:REASON_MAX])
+        elif kind is Frame.GOODBYE:
+            self.fail("")
+        else:
+            return kind is Frame.PING
+        return True
 
     def opened(self, channel: int, answer: Opened) -> bool:
         """Note the syncer's answer on a channel; whether both are there and the connection is open now."""

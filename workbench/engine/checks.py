@@ -8,24 +8,35 @@ from typing import Any
 from workbench.algorithms.codecs import CODECS
 from workbench.engine.frames import FrameError, Peer
 from workbench.protocol.messages import (
+    Begin,
+    CopyAsked,
     Fragment,
     Join,
     LearnerMessage,
+    Mark,
+    Marker,
     Metadata,
+    PeerState,
     Pull,
     Refused,
+    StateCopy,
+    StateUnusable,
     SyncerMessage,
     Update,
     Welcome,
 )
 from workbench.protocol.records import LEARNER_PROGRAM, Kind, Record, process_of
 
+CHANNELS = 2
 COUNT_MAX = 1 << 53
 """Counts, times and versions stay exact in every number format on the way."""
 CLOCK_MAX = 1 << 16
 WORD_MAX = 256
 IDENTITY_MAX = 64
-LEARNER_KINDS = frozenset({*LEARNER_PROGRAM, Kind.PULL_REFUSED})
+STATE_FACTOR = 32
+STATE_BYTES_MIN = 1 << 20
+"""A state has at most so many times the bytes of the parameters, and at least so many are allowed."""
+LEARNER_KINDS = frozenset({*LEARNER_PROGRAM, Kind.PULL_REFUSED, Kind.STATE_LEFT})
 
 
 def check_learner_message(message: LearnerMessage, peer: Peer, sizes: Sequence[int]) -> None:
@@ -53,6 +64,15 @@ def check_learner_message(message: LearnerMessage, peer: Peer, sizes: Sequence[i
         _in_range(message.fragment, len(sizes))
         _numbers((message.incarnation, message.round, message.origin))
         _words((message.reason,))
+    elif isinstance(message, StateCopy):
+        _state(message, sizes)
+        _lists(len(sizes), message.base)
+        _numbers((message.number, message.copied, message.step, message.origin))
+    elif isinstance(message, Mark):
+        _numbers((message.incarnation, message.snapshot, message.origin))
+        _in_range(message.channel, CHANNELS)
+    elif isinstance(message, StateUnusable):
+        _numbers((message.incarnation, message.number))
     else:
         _numbers((message.incarnation,))
     _clock(message.clock)
@@ -75,13 +95,35 @@ def check_syncer_message(message: SyncerMessage, sizes: Sequence[int]) -> None:
     elif isinstance(message, Update):
         _in_range(message.fragment, len(sizes))
         _numbers((message.version, message.round, message.last_merged, message.last_merged_step, message.anew))
+    elif isinstance(message, CopyAsked):
+        _lists(len(sizes), message.stamp)
+        _numbers((message.number, message.joiner, message.origin))
+    elif isinstance(message, PeerState):
+        _state(message, sizes)
+        _numbers((message.number, message.donor, message.copied, message.origin))
+    elif isinstance(message, Begin):
+        _numbers((message.snapshot, message.origin))
+        _words((message.source,))
+    elif isinstance(message, Marker):
+        _numbers((message.snapshot, message.origin))
+        _in_range(message.channel, CHANNELS)
 
 
 def payload_bytes(message: LearnerMessage | SyncerMessage, sizes: Sequence[int]) -> int:
     """Bytes that the payload of a checked message has, 0 for one that bears none."""
     if isinstance(message, Fragment):
         return sizes[message.fragment] * CODECS[message.codec].dtype.itemsize
+    if isinstance(message, StateCopy | PeerState):
+        return message.nbytes
     return sizes[message.fragment] * 4 if isinstance(message, Update) else 0
+
+
+def _state(message: StateCopy | PeerState, sizes: Sequence[int]) -> None:
+    """A state is as large as a model of these fragments makes it: checked before anything is allocated for it."""
+    if not 0 < message.nbytes <= max(STATE_FACTOR * 4 * sum(sizes), STATE_BYTES_MIN):
+        raise FrameError("size")
+    _numbers((message.incarnation,))
+    _digest(message.digest)
 
 
 def _identity(identity: dict[str, Any]) -> None:

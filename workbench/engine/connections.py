@@ -33,8 +33,9 @@ from workbench.engine.frames import (
 from workbench.engine.peers import LEARNERS_MAX, Doorstep, Link
 from workbench.engine.receiving import Payloads, Receiver, as_elements
 from workbench.engine.sockets import Part, Socket, block_name, nowhere, receive, transmit
+from workbench.engine.state_blocks import OthersStates
 from workbench.engine.transfers import Full, Pool, Queue, Unreachable, Waiting
-from workbench.protocol.messages import BULK, CONTROL, LearnerMessage
+from workbench.protocol.messages import BULK, CONTROL, LearnerMessage, StateCopy
 
 FRAMES_A_POLL = 512
 RETRY_MS = (2.0, 50.0)
@@ -66,6 +67,7 @@ class Connections:
         What came, which connections ended, which updates left; the owner empties them.
     refused : Counter
     payloads : Payloads
+    states : OthersStates
     answer : callable, optional
         Facts for who asks before greeting, or a line that says why not.
     learners : int
@@ -96,6 +98,7 @@ class Connections:
         self.handed: list[tuple[int, int, int]] = []
         self.refused: Counter[str] = Counter()
         self.payloads = Payloads()
+        self.states = OthersStates(self.payloads)
         self.answer: Callable[[Ask], Facts | str] | None = None
         self.learners = LEARNERS_MAX
         self.last_refusal = ""
@@ -197,6 +200,8 @@ class Connections:
             transmit(self._sockets[channel], (identity, frame(Frame.REFUSAL, Refusal(reason))))
 
     def _mapped(self, link: Link, message: Any, descriptor: Descriptor) -> int:
+        if isinstance(message, StateCopy):
+            return self.states.keep(descriptor, link.blocks, partial(self._free, link, descriptor, descriptor.file))
         view = link.reader(descriptor, 4 * max(self._sizes)).view(descriptor)
         if view is None:
             self._free(link, descriptor)
@@ -206,10 +211,10 @@ class Connections:
             raise FrameError("size")
         return self.payloads.keep(as_elements(message, view), partial(self._free, link, descriptor))
 
-    def _free(self, link: Link, descriptor: Descriptor) -> None:
+    def _free(self, link: Link, descriptor: Descriptor, file: str = "") -> None:
         """Tell the owner of a block that its slot may be written again."""
         if link.open:
-            link.queue.put(Waiting((frame(Frame.FREE, Free(descriptor.slot, descriptor.generation)),)))
+            link.queue.put(Waiting((frame(Frame.FREE, Free(descriptor.slot, descriptor.generation, file)),)))
             self.pump(link)
 
     def give(self, link: Link, channel: int, parts: Sequence[Any], zero_copy: bool = False) -> bool:
@@ -288,6 +293,7 @@ class Connections:
         link.receiver.abandon()
         if link.blocks is not None:
             link.blocks.unlink(missing_ok=True)
+            OthersStates.remove(link.blocks)
         self.closed.append(link.number)
         for socket in self._sockets:
             with suppress(Full, Unreachable):

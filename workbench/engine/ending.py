@@ -108,7 +108,7 @@ class Ending:
         self.closing = True
         fleet.reports.again()
         fleet.tell_syncer({"close": True})
-        for managed in (fleet.evaluator, fleet.recorder):
+        for managed in (fleet.evaluator, fleet.recorder, fleet.snapshots.keeper):
             if managed.link is not None:
                 managed.link.send({"close": True})
         if not fleet.recorder.alive and fleet.recorder.state != "starting":

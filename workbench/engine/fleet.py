@@ -20,6 +20,8 @@ from workbench.engine.placing import fingerprint_there, place_of
 from workbench.engine.processes import STEADY_AFTER_S, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.restarts import Restarts
+from workbench.engine.resuming import Resume, Resumed
+from workbench.engine.snapshotting import Snapshots
 from workbench.engine.striker import Striker
 from workbench.engine.timers import Timers
 from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, process_of
@@ -78,6 +80,8 @@ class Fleet:
         self.address = ""
         self.launcher: Launcher = Local(self) if self.listening is None else ByHand(self)
         self.reports = Reports(self)
+        self.snapshots = Snapshots(self)
+        self.resume = Resume()
         self.evaluations = Evaluations(self)
         self.striker = Striker(self, plan)
         self.ending = Ending(self)
@@ -126,16 +130,26 @@ class Fleet:
             "number": managed.number,
             "origin_ns": self.origin_ns,
             "acting": self.striker.lasting.known_to(managed),
+            **self.resume.arguments(managed.process, managed.number),
         }
 
-    def _prepared(self, fingerprint: dict[str, str]) -> None:
+    def _prepared(self, fingerprint: dict[str, str], resumed: dict[str, Any] | None) -> None:
         self.run_id = read_header(self.folder.journal)["run_id"]
         self.identity["fingerprint"] = fingerprint
+        if resumed is not None:
+            self._go_on(self.resume.begin(resumed))
         self.start(self.syncer)
         self.striker.start_learners()
         if self.config.eval_every:
             self.start(self.evaluator)
         self.start(self.recorder)
+
+    def _go_on(self, resumed: Resumed) -> None:
+        """The run's time, its processes' numbers and its records go on where they had ended."""
+        self.origin_ns = time.monotonic_ns() - resumed.time_ns
+        for managed in (self.syncer, *self.learners):
+            managed.number = self.resume.number(managed.process)
+        self.reports.go_on(resumed.known, resumed.epoch, resumed.clock)
 
     # what comes
 
@@ -157,13 +171,15 @@ class Fleet:
             managed.line = str(message.get("failed") or message.get("refused"))
             managed.line_of = managed.number
         elif "prepared" in message:
-            self._prepared(message["prepared"])
+            self._prepared(message["prepared"], message.get("resumed"))
         elif "ready" in message:
             self._ready(managed)
         elif managed is self.syncer:
             self._syncer_said(message)
         elif managed is self.evaluator:
             self.evaluations.heard(message)
+        elif managed is self.snapshots.keeper:
+            self.snapshots.heard(message)
         elif managed is self.recorder and "recorded" in message:
             self.recorder.state = "done"
 
@@ -198,6 +214,7 @@ class Fleet:
             self.reports.known(message["known"], message["seq"])
         elif "up" in message:
             self.address = message["up"]
+            self.resume.up()
             self.syncer.state = "running"
             self.timers.after(STEADY_AFTER_S, self._steady, self.syncer.number)
             self.reports.again()
@@ -208,6 +225,8 @@ class Fleet:
                 self.tell_syncer({"stop": self.ending.stopping})
         elif "evaluate" in message:
             self.evaluations.asked(message)
+        elif "write_snapshot" in message:
+            self.snapshots.write(message)
         elif "answer" in message:
             answer = self.answers.pop(message["answer"], None)
             if answer is not None:
@@ -221,6 +240,12 @@ class Fleet:
         """Send something to the syncer, if there is one."""
         link = self.syncer.link
         return link is not None and not link.closed and link.send(message)
+
+    def answer_for_syncer(self) -> None:
+        """The syncer is gone: what it was asked it will not answer."""
+        answers, self.answers = self.answers, {}
+        for answer in answers.values():
+            answer({"why_not": "the syncer ended before it answered; ask again"})
 
     def _steady(self, number: int) -> None:
         if self.syncer.number == number and self.syncer.alive:
@@ -260,7 +285,7 @@ class Fleet:
 
     def flush(self) -> None:
         """Send what waits."""
-        for managed in (self.syncer, self.recorder, self.evaluator):
+        for managed in (self.syncer, self.recorder, self.evaluator, self.snapshots.keeper):
             if managed.link is not None:
                 managed.link.flush()
         self.nursery.link.flush()
@@ -268,7 +293,8 @@ class Fleet:
     def end(self) -> None:
         """Nothing that was started is left."""
         self.over = True
-        for managed in (*self.learners, self.evaluator, self.syncer, self.recorder, self.preparer):
+        helpers = (self.evaluator, self.snapshots.keeper, self.syncer, self.recorder, self.preparer)
+        for managed in (*self.learners, *helpers):
             if managed.alive:
                 self.nursery.signal(managed, signal.SIGKILL)
         self.nursery.end()

@@ -10,6 +10,8 @@ MESSAGE    a message of the protocol, and where its payload is
 CHUNK      a piece of the payload of the message before it on this channel, and the bytes
 ASK        on control, before any HELLO: what a learner that was started by hand takes the run to be
 FACTS      the answer, if the syncer agrees (else REFUSAL): what a supervisor would have told it
+STATE      a message whose payload follows in pieces, whenever nothing else waits on this channel
+PIECE      a piece of the payload of the last STATE on this channel, and the bytes
 """
 
 from __future__ import annotations
@@ -28,6 +30,8 @@ from workbench.protocol.messages import LearnerMessage, SyncerMessage
 WIRE_VERSION = 1
 HEADER_BYTES_MAX = 8 << 20
 CHUNK_BYTES = 4 << 20
+PIECE_BYTES = 256 << 10
+"""Of a state: what a fragment may have to wait for is a few of these."""
 FRAME_BYTES_MAX = max(HEADER_BYTES_MAX, CHUNK_BYTES)
 """No part of a frame is longer: the transport cuts off who claims more, before it allocates anything."""
 
@@ -47,6 +51,8 @@ class Frame(IntEnum):
     CHUNK = 8
     ASK = 9
     FACTS = 10
+    STATE = 11
+    PIECE = 12
 
 
 class Hello(msgspec.Struct, frozen=True):
@@ -111,10 +117,11 @@ class Facts(msgspec.Struct, frozen=True):
 
 
 class Free(msgspec.Struct, frozen=True, gc=False):
-    """The reader needs the slot no more."""
+    """The reader needs the slot no more; or, with a name, the file of a state."""
 
     slot: int
     generation: int
+    file: str = ""
 
 
 class Chunked(msgspec.Struct, tag="chunked", frozen=True, gc=False):
@@ -145,6 +152,7 @@ _BODIES: dict[int, Any] = {
     Frame.REFUSAL: Refusal,
     Frame.FREE: Free,
     Frame.CHUNK: Chunk,
+    Frame.PIECE: Chunk,
     Frame.ASK: Ask,
     Frame.FACTS: Facts,
 }
@@ -163,12 +171,12 @@ def frame(kind: Frame, body: Any = None) -> bytes:
     return head if body is None else head + encode(body)
 
 
-def message_frame(message: LearnerMessage) -> bytes:
+def message_frame(message: LearnerMessage, kind: Frame = Frame.MESSAGE) -> bytes:
     """First part of a learner's message; records that find no room are left to a later one (PROTOCOL section 6)."""
-    head = frame(Frame.MESSAGE, message)
+    head = frame(kind, message)
     while len(head) > HEADER_BYTES_MAX and message.records:
         message = msgspec.structs.replace(message, records=message.records[: len(message.records) // 2])
-        head = frame(Frame.MESSAGE, message)
+        head = frame(kind, message)
     return head
 
 

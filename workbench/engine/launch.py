@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from workbench.engine.layout import CONTROL_FILE, PLAN_FILE, Plan, read_outcome,
 from workbench.engine.listening import Listening, save_listening
 from workbench.engine.placing import check_cores
 from workbench.engine.showing import Showing
+from workbench.engine.starting import start_supervisor
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
@@ -30,6 +30,7 @@ RUNS = Path("runs")
 LOOK_EVERY_S = 0.1
 END_LIMIT_S = 120.0
 OWNER_LIMIT_S = 10.0
+SNAPSHOT_LIMIT_S = 600.0
 START_LIMIT_S = 60.0
 """How long a supervisor that lives may take until it listens, on however busy a machine."""
 
@@ -89,7 +90,7 @@ def launch(
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
     if listening is not None:
         save_listening(folder.path, listening)
-    return Run(folder, _start_supervisor(folder, detach))
+    return Run(folder, start_supervisor(folder, detach))
 
 
 def _tell(notes: list[str]) -> None:
@@ -114,27 +115,6 @@ def attach(run: str | Path) -> Run:
 def _folder(config: RunConfig) -> Path:
     stem = f"{config.preset or 'run'}-s{config.seed}"
     return next(path for n in range(1, 10**9) if not (path := RUNS / f"{stem}-{n}").exists())
-
-
-def _start_supervisor(folder: RunFolder, detach: bool) -> subprocess.Popen[bytes]:
-    """A process of its own session; it finds this very package wherever it lies."""
-    package_root = str(Path(__file__).resolve().parents[2])
-    paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    log = os.open(folder.logs / "supervisor.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        return subprocess.Popen(
-            [
-                sys.executable, "-m", "workbench.engine.supervisor", str(folder.path.resolve()),
-                *([] if detach else ["--owned"]),
-            ],
-            stdin=subprocess.DEVNULL if detach else subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))},
-            start_new_session=True,
-        )  # fmt: skip
-    finally:
-        os.close(log)
 
 
 class Run(Injecting, Showing):
@@ -185,7 +165,7 @@ class Run(Injecting, Showing):
         """
         from workbench.engine.telemetry import Telemetry
 
-        self._await_control()
+        self.await_control()
         return Telemetry(Path(control.address_of(self.path).runtime), lambda: self.running)
 
     @property
@@ -213,6 +193,16 @@ class Run(Injecting, Showing):
         answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": who})
         _tell(answer.get("notes", []))
         return int(answer["revision"])
+
+    def snapshot(self, who: str = "api", timeout_s: float = SNAPSHOT_LIMIT_S) -> int:
+        """Take a snapshot and wait until it lies on disk; returns its number.
+
+        Raises
+        ------
+        ConfigError
+            It was given up; the line says why.
+        """
+        return int(self._ask({"verb": "snapshot", "who": who}, timeout_s)["snapshot"])
 
     def wait(self, rounds: int | None = None, timeout_s: float | None = None) -> int:
         """Wait until so many merges are done, or, without a number, until the run is over.
@@ -271,11 +261,11 @@ class Run(Injecting, Showing):
             if self._supervisor.stdin is not None:
                 self._supervisor.stdin.close()
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        self._await_control()
-        return control.ask(self.path, request)
+    def _ask(self, request: dict[str, Any], timeout_s: float = control.ANSWER_LIMIT_S) -> dict[str, Any]:
+        self.await_control()
+        return control.ask(self.path, request, timeout_s)
 
-    def _await_control(self) -> None:
+    def await_control(self) -> None:
         """Give a supervisor that has only just been started the time to listen."""
         until = time.monotonic() + START_LIMIT_S
         while not (self.path / CONTROL_FILE).exists() and self.running and time.monotonic() < until:

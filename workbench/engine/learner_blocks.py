@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from workbench.engine.blocks import BlockError, BlockReader, BlockWriter, Descriptor
-from workbench.engine.frames import FrameError, Free
+from workbench.engine.frames import Chunked, FrameError, Free, encode
 from workbench.engine.publishing import UPDATE_SLOTS
+from workbench.engine.transfers import Queue, Staged, Waiting
 
 
 class Captures:
@@ -51,6 +52,15 @@ class Captures:
         descriptor = self._writer.write(payload, slot)
         self._used[slot] = descriptor.generation
         return descriptor
+
+    def waiting(self, head: bytes, payload: np.ndarray, queue: Queue) -> Waiting:
+        """A message whose payload goes through a slot if one is free, else in chunks."""
+        source = np.ascontiguousarray(payload).reshape(-1).view(np.uint8)
+        descriptor = self.put(source)
+        if descriptor is not None:
+            return Waiting((head, encode(descriptor)))
+        reference = Chunked(queue.next_transfer(), source.nbytes)
+        return Waiting((head, encode(reference)), reference, Staged(source))
 
     def free(self, freed: Free) -> None:
         """Note that the syncer gave a slot back."""

@@ -11,18 +11,22 @@ import queue
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from workbench.engine.blocks import Descriptor
 from workbench.engine.link_faults import LinkFilter
 from workbench.engine.slowing import stretch
+from workbench.engine.state_copier import Laid, StateCopier
+from workbench.engine.state_giver import StateGiver
 from workbench.engine.timers import wait_ms
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.acting import TO_LEARNER
 from workbench.protocol.learner import LearnerMachine
-from workbench.protocol.messages import Fragment, Update
+from workbench.protocol.messages import Fragment, PeerState, StateCopy, Update
 from workbench.protocol.poisoning import Poisons
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.learner_values import Incoming
@@ -36,7 +40,7 @@ class Outgoing:
     """What the network thread has still to do for the training thread."""
 
     def __init__(self) -> None:
-        self.messages: deque[tuple[int, int, Any, np.ndarray | None]] = deque()
+        self.messages: deque[tuple[int, int, Any, np.ndarray | Descriptor | None]] = deque()
         self.released: deque[int] = deque()
         self.connect = False
         self.untold = False
@@ -55,6 +59,8 @@ class LearnerDriver:
         With the run's first weights, its step compiled.
     origin_ns : int
         Monotonic time at which the run began.
+    snapshots : Path, optional
+        Where the run's snapshots lie, if this process can read them.
 
     Attributes
     ----------
@@ -66,7 +72,14 @@ class LearnerDriver:
         Why the machine has left, empty before.
     """
 
-    def __init__(self, machine: LearnerMachine, wire: Any, arithmetic: LearnerArithmetic, origin_ns: int) -> None:
+    def __init__(
+        self,
+        machine: LearnerMachine,
+        wire: Any,
+        arithmetic: LearnerArithmetic,
+        origin_ns: int,
+        snapshots: Path | None = None,
+    ) -> None:
         self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
         self.left = ""
         self.links = LinkFilter(TO_LEARNER, wire, machine.state.learner)
@@ -75,7 +88,10 @@ class LearnerDriver:
         self._jobs: queue.SimpleQueue[act.Adopt | act.StartStep | None] = queue.SimpleQueue()
         self._out = Outgoing()
         self._updates: dict[int, Incoming] = {}
-        self._copies: dict[int, np.ndarray] = {}
+        self._copies: dict[int, np.ndarray | Descriptor] = {}
+        self._peers: dict[int, np.ndarray] = {}
+        self._copier = StateCopier(arithmetic.fragmentation, wire.stage, self._laid, self._failed)
+        self._giver = StateGiver(arithmetic, machine.state, snapshots)
         self._next_copy = OWN_HANDLES
         self._error: BaseException | None = None
         self._trainer = threading.Thread(target=self._train, name="train", daemon=True)
@@ -102,6 +118,8 @@ class LearnerDriver:
             if isinstance(message, Update):
                 theta = self.wire.payload(message.handle).view(np.float32)
                 self._updates[message.handle] = self.arithmetic.incoming(message.fragment, theta)
+            elif isinstance(message, PeerState) and message.handle >= 0:
+                self._peers[message.handle] = self.wire.payload(message.handle)
             self.give(ev.Received(connection, message))
         for connection in self.wire.closed():
             self.give(ev.Disconnected(connection))
@@ -150,6 +168,8 @@ class LearnerDriver:
             events.extend(self._capture(action))
         elif kind is act.Fold:
             self._fold(action)
+        elif kind is act.CopyState:
+            self._copier.put(action.number, self.arithmetic.hold(action.captured if action.snapshot else None))
         elif kind is act.ForgetCapture:
             self.arithmetic.forget(action.fragment, action.step)
         elif kind is act.Release:
@@ -163,7 +183,7 @@ class LearnerDriver:
 
     def _send(self, action: act.Send) -> None:
         message = action.message
-        payload = self._copies.pop(message.handle) if isinstance(message, Fragment) else None
+        payload = self._copies.pop(message.handle) if isinstance(message, Fragment | StateCopy) else None
         self._out.messages.append((action.connection, action.channel, message, payload))
         if threading.current_thread() is self._trainer:
             self._out.untold = True
@@ -187,7 +207,22 @@ class LearnerDriver:
             self._copies.pop(handle, None)
         else:
             self._updates.pop(handle, None)
+            self._peers.pop(handle, None)
             self._out.released.append(handle)
+
+    def _laid(self, laid: Laid) -> None:
+        """A copy of the state lies there (the copier's thread)."""
+        with self._lock:
+            self._next_copy += 1
+            self._copies[self._next_copy] = laid.payload
+            event = ev.StateCopied(laid.number, laid.digest, laid.nbytes, self._next_copy)
+            self._do_all(self.machine.handle(self.now(), event))
+        self.wire.wake()
+
+    def _failed(self, error: BaseException) -> None:
+        """Something went wrong in a thread: `turn` raises it."""
+        self._error = error
+        self.wire.wake()
 
     # the training's side
 
@@ -195,12 +230,12 @@ class LearnerDriver:
         try:
             while (job := self._next_job()) is not None:
                 if isinstance(job, act.Adopt):
-                    self.give(ev.Adopted(self.arithmetic.digest()))
+                    self.give(self._giver.take(job, self._peers.get(job.handle)))
+                    self._tell()
                 else:
                     self._step(job)
         except BaseException as error:
-            self._error = error
-            self.wire.wake()
+            self._failed(error)
 
     def _next_job(self) -> act.Adopt | act.StartStep | None:
         try:

@@ -23,6 +23,7 @@ from workbench.engine.learner_wire import LearnerWire
 from workbench.engine.link_faults import acting_of
 from workbench.engine.links import Link
 from workbench.engine.weights import load_initial
+from workbench.protocol.copies import restore
 from workbench.protocol.learner import LearnerMachine
 from workbench.protocol.learner_state import new_state
 from workbench.protocol.records import label_of, process_of
@@ -30,6 +31,7 @@ from workbench.protocol.settings import fixed_settings_of, learner_settings_of
 from workbench.training.flat import fragmentation_of
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
+from workbench.training.snapshot_files import read_manifest
 from workbench.training.threads import use_threads
 
 WAITS_EVERY_S = 5.0
@@ -48,6 +50,11 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
     except Exception as error:
         link.send({"failed": child.last_line(error)})
         raise
+
+
+def _facts(snapshots: Path, snapshot: int, learner: int) -> dict[str, Any]:
+    facts: dict[str, Any] = read_manifest(snapshots, snapshot)["learners"][str(learner)]["facts"]
+    return facts
 
 
 def compiled_arithmetic(config: RunConfig, learner: int, text: Text | None = None) -> LearnerArithmetic:
@@ -85,7 +92,7 @@ class LearnerProcess:
         To whoever started it.
     arguments : dict
         ``run`` (folder of the run), ``run_id``, ``address`` of the syncer, ``learner``, ``number`` of the process,
-        ``origin_ns``, ``acting`` (faults that act on it).
+        ``origin_ns``, ``acting`` (faults that act on it), ``restore`` (snapshot that it goes on from, or None).
     """
 
     def __init__(self, link: Link, arguments: dict[str, Any]) -> None:
@@ -98,12 +105,16 @@ class LearnerProcess:
         self.address: str = arguments["address"]
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
         number: int = arguments["number"]
-        machine = LearnerMachine(new_state(self.learner, number, fixed, learner_settings_of(self.config)))
+        state = new_state(self.learner, number, fixed, learner_settings_of(self.config))
+        snapshots = self.run_folder / "snapshots"
+        if arguments["restore"] is not None:
+            restore(state, _facts(snapshots, arguments["restore"], self.learner), arguments["restore"])
+        machine = LearnerMachine(state)
         arithmetic = compiled_arithmetic(self.config, self.learner)
         arithmetic.load(load_initial(self.run_folder, fragmentation_of(self.config).sizes))
         sizes = list(fragmentation_of(self.config).sizes)
         wire = LearnerWire(arguments["run_id"], sizes, self.learner, number, self.address)
-        self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"])
+        self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"], snapshots)
         for table in arguments["acting"]:
             self.driver.links.take(table)
 

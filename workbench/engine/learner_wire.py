@@ -18,13 +18,11 @@ from workbench.engine.blocks import Descriptor
 from workbench.engine.checks import check_syncer_message
 from workbench.engine.frames import (
     Buffer,
-    Chunked,
     Frame,
     FrameError,
     Hello,
     body_of,
     decode_syncer_message,
-    encode,
     frame,
     kind_of,
     message_frame,
@@ -34,10 +32,12 @@ from workbench.engine.learner_blocks import Captures, Updates
 from workbench.engine.receiving import Payloads, Receiver
 from workbench.engine.security import ClientKeys
 from workbench.engine.sockets import Part, endpoints, make_context, nowhere, receive, transmit
-from workbench.engine.transfers import Full, Pool, Queue, Staged, Unreachable, Waiting
+from workbench.engine.state_blocks import StateBlocks, put_state, state_view
+from workbench.engine.transfers import Full, Pool, Queue, Unreachable, Waiting
 from workbench.engine.waits import Waits
-from workbench.protocol.messages import BULK, CONTROL, Fragment, LearnerMessage, SyncerMessage
+from workbench.protocol.messages import BULK, CONTROL, Fragment, LearnerMessage, PeerState, StateCopy, SyncerMessage
 
+Payload = np.ndarray | Descriptor
 FRAMES_A_POLL = 512
 PATIENCE_S = 5.0
 """For so long another `LearnerWire.connect` leaves one in progress alone."""
@@ -97,6 +97,7 @@ class LearnerWire:
         self._waits = Waits()
         self._context = make_context()
         self._attempt: Attempt | None = None
+        self._states = StateBlocks(None)
 
     def connect(self) -> None:
         """Begin a connection anew; one that is in progress is left alone for `PATIENCE_S`."""
@@ -120,6 +121,7 @@ class LearnerWire:
         self._attempt = Attempt(self._context, identity, self._addresses, self._keys)
         blocks = None if self._folder is None else self._folder / self._attempt.block_name
         self._captures = Captures(blocks, self._slots, 4 * max(self._sizes))
+        self._states = StateBlocks(blocks)
         self._updates = Updates(self._folder, self._sizes)
         for socket in self._attempt.waited:
             self._waits.add(socket)
@@ -138,6 +140,11 @@ class LearnerWire:
         self._queue.clear()
         self._receiver.abandon()
         self._captures.close()
+        self._states.close()
+
+    def stage(self, data: np.ndarray) -> Descriptor | np.ndarray:
+        """Lay a state, uint8 (nbytes,), where its reader maps it; itself if there is no such place. For any thread."""
+        return self._states.put(data) or data
 
     def opened(self) -> list[int]:
         """Numbers of the connections that opened since the last call."""
@@ -199,22 +206,21 @@ class LearnerWire:
             if str(error) == "version" and attempt.number < 0:
                 attempt.fail("the syncer speaks another version of the wire: use the same release on both sides")
             raise
-        if kind is Frame.OPENED:
-            if attempt.opened(channel, body_of(kind, part.head)):
+        if attempt.heard(kind, part.head, channel):
+            if attempt.just_opened:
+                attempt.just_opened, self.refusal = False, ""
                 self._opened.append(attempt.number)
-                self.refusal = ""
-        elif kind is Frame.REFUSAL:
-            attempt.fail(body_of(kind, part.head).reason[:300])
-        elif kind is Frame.GOODBYE:
-            attempt.fail("")
         elif kind is Frame.FREE:
-            self._captures.free(body_of(kind, part.head))
-        elif kind is not Frame.PING:
+            freed = body_of(kind, part.head)
+            self._states.free(freed.file) if freed.file else self._captures.free(freed)
+        else:
             return self._receiver.take(kind, part, channel)
         return None
 
     def _mapped(self, message: Any, descriptor: Descriptor) -> int:
         assert self._attempt is not None
+        if isinstance(message, PeerState):
+            return self._payloads.keep(state_view(self._folder, descriptor), lambda: None)
         buffer = self._pool.take(4 * self._sizes[message.fragment])
         try:
             self._updates.read(self._attempt.blocks, message.fragment, descriptor, buffer)
@@ -231,10 +237,11 @@ class LearnerWire:
         """The payload is not needed any more; its array is used again for others."""
         self._payloads.release(handle)
 
-    def send(self, connection: int, channel: int, message: LearnerMessage, payload: np.ndarray | None = None) -> bool:
+    def send(self, connection: int, channel: int, message: LearnerMessage, payload: Payload | None = None) -> bool:
         """Put a message on a channel, never waiting; False if ``connection`` is not the open one, or it takes no more.
 
-        The ``payload`` of a FRAGMENT, as its codec wrote it, must not change afterwards.
+        The ``payload`` of a FRAGMENT, as its codec wrote it, must not change afterwards; that of a STATE_COPY is what
+        `stage` gave.
         """
         attempt = self._attempt
         if attempt is None or attempt.number < 0 or connection != attempt.number or attempt.gone:
@@ -247,23 +254,16 @@ class LearnerWire:
             return False
         if self._queue.full:
             return False
-        if isinstance(message, Fragment):
-            if payload is None:
+        if isinstance(message, StateCopy):
+            put_state(self._queue, message, payload)
+        elif isinstance(message, Fragment):
+            if not isinstance(payload, np.ndarray):
                 raise ValueError(f"a contribution to fragment {message.fragment} without its payload")
-            self._queue.put(self._with_payload(head, payload))
+            self._queue.put(self._captures.waiting(head, payload, self._queue))
         else:
             self._queue.put(Waiting((head,)))
         self._pump()
         return True
-
-    def _with_payload(self, head: bytes, payload: np.ndarray) -> Waiting:
-        """Through a block if one is free, else in chunks."""
-        source = np.ascontiguousarray(payload).reshape(-1).view(np.uint8)
-        descriptor = self._captures.put(source)
-        if descriptor is not None:
-            return Waiting((head, encode(descriptor)))
-        reference = Chunked(self._queue.next_transfer(), source.nbytes)
-        return Waiting((head, encode(reference)), reference, Staged(source))
 
     def _pump(self) -> None:
         if self._attempt is not None and len(self._queue):

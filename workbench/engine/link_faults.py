@@ -14,7 +14,17 @@ import msgspec
 
 from workbench.protocol.acting import Acting, ActingFaults
 from workbench.protocol.faults import Fault
-from workbench.protocol.messages import BULK, CONTROL, Fragment, Refused, Update
+from workbench.protocol.messages import (
+    BULK,
+    CONTROL,
+    Fragment,
+    Mark,
+    Marker,
+    PeerState,
+    Refused,
+    StateCopy,
+    Update,
+)
 
 HELD_MAX = 256
 """Fragments of one learner that may wait at the end of a narrow link; a sender would keep no more either."""
@@ -115,7 +125,8 @@ class LinkFilter:
         if lost:
             self._release(message)
             return
-        channel = BULK if isinstance(message, Fragment | Refused | Update) else CONTROL
+        bulk = isinstance(message, Fragment | Refused | Update | StateCopy | PeerState)
+        channel = BULK if bulk or (isinstance(message, Mark | Marker) and message.channel == BULK) else CONTROL
         at = now + self.faults.added_ns(learner, self.direction)
         bytes_per_s = self.faults.bytes_per_s(learner) if channel == BULK else 0.0
         if bytes_per_s > 0.0:
@@ -153,7 +164,7 @@ class LinkFilter:
 
     @staticmethod
     def _has_payload(message: Any) -> bool:
-        return isinstance(message, Fragment | Update) and message.handle >= 0
+        return isinstance(message, Fragment | Update | StateCopy | PeerState) and message.handle >= 0
 
     def _release(self, message: Any) -> None:
         """Let go of the payload: its block may be written again."""

@@ -34,6 +34,7 @@ ROLES = {
     "recorder": "workbench.engine.recorder_process",
     "evaluator": "workbench.engine.evaluator_process",
     "learner": "workbench.engine.learner_process",
+    "keeper": "workbench.engine.keeper_process",
     "reference": "workbench.engine.reference_process",
 }
 """Modules of the processes; each has ``main(link, arguments) -> exit code``."""

@@ -1,36 +1,56 @@
 """Before a run begins: its data is looked at, its first weights are made, its journal gets its header.
 
+Before it goes on: its committed fragments are looked at, or those of a snapshot are put in their place.
+
 A process of its own, because it loads model code and a device, which supervisor and syncer do without.
 """
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from workbench.config import ConfigError
 from workbench.datasets import open_text
 from workbench.engine.layout import read_config, read_plan
 from workbench.engine.links import Link
+from workbench.engine.resuming import Wish, find, put_in_place, read_wish
 from workbench.engine.weights import save_initial
 from workbench.tape.errors import TapeError
 from workbench.tape.journal import JournalWriter
 from workbench.tape.run_folder import RunFolder
+from workbench.training.environment import fingerprint
 from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
 from workbench.training.run_header import run_header
+from workbench.training.snapshot_files import SnapshotDamaged
 
 
 def main(link: Link, arguments: dict[str, Any]) -> int:
     """Prepare the run folder ``arguments["run"]``; tells what the supervisor has to know, or why it cannot be."""
     folder = RunFolder(Path(arguments["run"]))
     try:
-        header = prepare(folder)
-    except (ConfigError, TapeError) as error:
+        wish = read_wish(folder.path)
+        answer = {"prepared": prepare(folder)["fingerprint"]} if wish is None else go_on(folder, wish)
+    except (ConfigError, TapeError, SnapshotDamaged) as error:
         link.send({"refused": str(error)})
         return 2
-    link.send({"prepared": header["fingerprint"]})
+    link.send(answer)
     return 0
+
+
+def go_on(folder: RunFolder, wish: Wish) -> dict[str, Any]:
+    """Look at a run that is resumed, and put in place what it goes on from."""
+    found, cut = find(folder.path, wish)
+    text = open_text(found.config.data)
+    manifest = [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest]
+    if manifest != found.header["data_manifest"]:
+        raise ConfigError(f"the text is not that which {folder.path} was trained on; expected the same bytes")
+    resumed = put_in_place(found, cut)
+    return {"prepared": fingerprint(), "resumed": msgspec.to_builtins(resumed)}
 
 
 def prepare(folder: RunFolder) -> dict[str, Any]:

@@ -21,7 +21,7 @@ FAILED_STARTS_MAX = 5
 STEADY_AFTER_S = 10.0
 """A syncer that lived for so long got somewhere, even if nothing could be merged."""
 
-NICE = {"syncer": 0, "learner": 5, "reference": 5, "recorder": 10, "evaluator": 10, "prepare": 0}
+NICE = {"syncer": 0, "learner": 5, "reference": 5, "recorder": 10, "evaluator": 10, "keeper": 10, "prepare": 0}
 
 
 @dataclass

@@ -10,10 +10,20 @@ import numpy as np
 from workbench.algorithms.codecs import CODECS
 from workbench.engine.blocks import Descriptor
 from workbench.engine.checks import payload_bytes
-from workbench.engine.frames import Buffer, Chunk, Frame, FrameError, body_of, decode_reference, decoded
+from workbench.engine.frames import (
+    PIECE_BYTES,
+    Buffer,
+    Chunk,
+    Chunked,
+    Frame,
+    FrameError,
+    body_of,
+    decode_reference,
+    decoded,
+)
 from workbench.engine.sockets import Part
 from workbench.engine.transfers import Arriving, Pool
-from workbench.protocol.messages import BULK, Fragment, Update
+from workbench.protocol.messages import BULK, Fragment, PeerState, StateCopy, Update
 
 CHUNK_HEAD_MAX = 128
 
@@ -36,10 +46,11 @@ class Payloads:
         return len(self._held)
 
     def keep(self, array: np.ndarray, give_back: Callable[[], None]) -> int:
-        """Keep a payload under a new handle."""
+        """Keep a payload under a new handle; it can be read only, its buffer may be written again once it is back."""
         self._next += 1
-        array.flags.writeable = False
-        self._held[self._next] = Held(array, give_back)
+        view = array.view()
+        view.flags.writeable = False
+        self._held[self._next] = Held(view, give_back)
         return self._next
 
     def get(self, handle: int) -> np.ndarray:
@@ -85,6 +96,7 @@ class Receiver:
         self._payloads = payloads
         self._pool = pool
         self._arriving: Arriving | None = None
+        self._state: Arriving | None = None
         self._chunk: Chunk | None = None
         self.counted: list[str] = []
         """Words for what was wrong with messages that are passed on all the same, without their payload."""
@@ -92,11 +104,13 @@ class Receiver:
     def place(self, head: Buffer) -> memoryview | None:
         """Where the second part of a frame goes: for the chunk that is due into the payload's buffer."""
         self._chunk = None
-        if self._arriving is None or len(head) > CHUNK_HEAD_MAX or bytes(head[1:2]) != bytes((Frame.CHUNK,)):
+        kind = head[1] if 2 <= len(head) <= CHUNK_HEAD_MAX else 0
+        arriving = {int(Frame.CHUNK): self._arriving, int(Frame.PIECE): self._state}.get(kind)
+        if arriving is None:
             return None
         try:
-            chunk = body_of(Frame.CHUNK, head)
-            space = self._arriving.place(chunk)
+            chunk = body_of(Frame(kind), head)
+            space = arriving.place(chunk)
         except FrameError:
             return None
         self._chunk = chunk
@@ -112,13 +126,18 @@ class Receiver:
         """
         if kind is Frame.CHUNK and channel == BULK:
             return self._take_chunk(part)
+        if kind is Frame.PIECE and channel == BULK:
+            return self._take_piece(part)
         if channel == BULK:
-            self.abandon()
-        if kind is not Frame.MESSAGE or part.surplus:
+            self._abandon_payload()
+        if kind not in (Frame.MESSAGE, Frame.STATE) or part.surplus:
             raise FrameError("garbled")
         message = decoded(self._decode, part.head[2:])
         self._check(message)
-        if not isinstance(message, Fragment | Update):
+        if kind is Frame.STATE:
+            self._begin_state(message, part, channel)
+            return None
+        if not isinstance(message, Fragment | Update | StateCopy | PeerState):
             if part.body is not None:
                 raise FrameError("garbled")
             return message
@@ -128,14 +147,41 @@ class Receiver:
         return self._with_payload(message, decoded(decode_reference, part.body))
 
     def abandon(self) -> None:
-        """Forget a payload of which the rest will not come."""
+        """Forget payloads of which the rest will not come."""
+        self._abandon_payload()
+        if self._state is not None:
+            self._pool.give(self._state.buffer)
+            self._state = None
+
+    def _begin_state(self, message: Any, part: Part, channel: int) -> None:
+        """The header of a state whose bytes come in pieces between other messages."""
+        if not isinstance(message, StateCopy | PeerState) or channel != BULK or part.body is None:
+            raise FrameError("garbled")
+        reference = decoded(decode_reference, part.body)
+        if not isinstance(reference, Chunked) or reference.nbytes != message.nbytes:
+            raise FrameError("size")
+        if self._state is not None:
+            self._pool.give(self._state.buffer)
+        message.handle = -1
+        self._state = Arriving(message, reference, self._pool.take(message.nbytes), PIECE_BYTES)
+
+    def _take_piece(self, part: Part) -> Any:
+        arriving, chunk = self._state, self._chunk
+        if arriving is None or chunk is None or part.surplus:
+            raise FrameError("chunk")
+        if not arriving.took(chunk, part.stored):
+            return None
+        self._state = None
+        return self._whole(arriving)
+
+    def _abandon_payload(self) -> None:
         if self._arriving is not None:
             self._pool.give(self._arriving.buffer)
             self._arriving = None
 
     def _with_payload(self, message: Any, reference: Any) -> Any:
         expected = payload_bytes(message, self._sizes)
-        fits = reference.nbytes == expected and (isinstance(message, Update) or message.nbytes == expected)
+        fits = reference.nbytes == expected and (not isinstance(message, Fragment) or message.nbytes == expected)
         if isinstance(reference, Descriptor):
             try:
                 message.handle = self._mapped(message, reference)
@@ -151,7 +197,7 @@ class Receiver:
         return None
 
     def _without(self, message: Any, reason: str) -> Any:
-        """A FRAGMENT is passed on, so that its loss is recorded; an UPDATE will be sent again."""
+        """A FRAGMENT or a state is passed on, so that its loss is known; an UPDATE will be sent again."""
         if isinstance(message, Update):
             raise FrameError(reason)
         self.counted.append(reason)
@@ -169,11 +215,16 @@ class Receiver:
             self.abandon()
             raise
         self._arriving = None
+        return self._whole(arriving)
+
+    def _whole(self, arriving: Arriving) -> Any:
         message, buffer = arriving.message, arriving.buffer
         message.handle = self._payloads.keep(as_elements(message, buffer), lambda: self._pool.give(buffer))
         return message
 
 
 def as_elements(message: Any, payload: np.ndarray) -> np.ndarray:
-    """Payload bytes as a vector of the type that the message's codec writes."""
+    """Payload bytes as a vector of the type that the message's codec writes; a state's are bytes."""
+    if isinstance(message, StateCopy | PeerState):
+        return payload
     return payload.view(CODECS[message.codec].dtype if isinstance(message, Fragment) else np.float32)

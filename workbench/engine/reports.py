@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.protocol.foreign import ForeignProcess
@@ -17,6 +18,11 @@ class Reports:
     def __init__(self, fleet: Fleet) -> None:
         self.fleet = fleet
         self.processes = {number: ForeignProcess(number) for number in (SUPERVISOR, EVALUATOR)}
+
+    def go_on(self, known: dict[str, int], epoch: int, clock: Sequence[int]) -> None:
+        """The run is resumed: numbers go on where the journal ends."""
+        for number, foreign in self.processes.items():
+            foreign.begin_again(known.get(str(number), 0), epoch, tuple(clock))
 
     def supervisor(self, kind: Kind, **columns: Any) -> None:
         """A record of the supervisor."""

@@ -121,6 +121,10 @@ class Requests:
             raise Refused(f"values = {values!r}; allowed: a table of live settings")
         self._ask_syncer({"settings": values, "who": str(who)}, lambda answer: reply(_settings_answer(answer)))
 
+    def _snapshot(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
+        message = {"snapshot": str(request.get("who", "control"))}
+        self._ask_syncer(message, lambda answer: reply(_snapshot_answer(answer)))
+
     def _stop(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         self.fleet.ending.stop(str(request.get("reason", "stopped")))
         return {"done": "stop"}
@@ -135,6 +139,7 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
     "set": Requests._set,
     "release": Requests._release,
     "revive": Requests._revive,
+    "snapshot": Requests._snapshot,
     "stop": Requests._stop,
 }
 
@@ -147,6 +152,13 @@ def _settings_answer(answer: dict[str, Any]) -> dict[str, Any]:
     if answer["why_not"] is not None:
         return {"error": answer["why_not"]}
     return {"done": "set", "revision": answer["revision"], "round": answer["round"], "notes": answer["notes"]}
+
+
+def _snapshot_answer(answer: dict[str, Any]) -> dict[str, Any]:
+    if answer["why_not"] is not None:
+        which = f"snapshot {answer['snapshot']} was given up: " if "snapshot" in answer else ""
+        return {"error": f"{which}{answer['why_not']}"}
+    return {"done": "snapshot", "snapshot": answer["snapshot"]}
 
 
 def _seconds(request: dict[str, Any], key: str, default: float) -> float:

@@ -44,6 +44,8 @@ class Restarts:
             self._syncer(how)
         elif managed is fleet.recorder:
             self._recorder(how)
+        elif managed is fleet.snapshots.keeper:
+            fleet.snapshots.ended()
         elif fleet.ending.finished or fleet.over:
             managed.state = "ended"
         else:
@@ -71,10 +73,11 @@ class Restarts:
 
     def _syncer(self, how: str) -> None:
         syncer, ending = self.fleet.syncer, self.fleet.ending
+        self.fleet.answer_for_syncer()
         if syncer.state == "done":
             syncer.state = "ended"
         elif syncer.line:
-            never_up = how == "exit 2" and syncer.number == 1
+            never_up = how == "exit 2" and syncer.number == self.fleet.resume.number(syncer.process) + 1
             ending.lose(WRONG if never_up else LOST, syncer.line)
         elif ending.finished:
             syncer.state = "ended"

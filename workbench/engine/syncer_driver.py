@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from workbench.algorithms import orders
 from workbench.algorithms.syncer_arithmetic import SyncerArithmetic
 from workbench.engine.link_faults import LinkFilter
 from workbench.engine.merge_worker import MergeWorker
+from workbench.engine.snapshot_taker import SnapshotTaker
 from workbench.engine.syncer_status import StatusBook
 from workbench.engine.timers import wait_ms
 from workbench.protocol import actions as act
@@ -50,6 +52,8 @@ class SyncerDriver:
     seed : int
     no_room : callable
         Called with one line while the journal cannot be written; raises `RunLost` if the run shall end.
+    runtime : Path
+        Folder for what a snapshot is made of.
 
     Attributes
     ----------
@@ -73,11 +77,13 @@ class SyncerDriver:
         origin_ns: int,
         seed: int,
         no_room: Callable[[str], None],
+        runtime: Path,
     ) -> None:
         self.machine, self.wire, self.arithmetic, self.journal, self.book = machine, wire, arithmetic, journal, book
         self.origin_ns, self.no_room = origin_ns, no_room
         self.links = LinkFilter(TO_SYNCER, wire)
         self.worker = MergeWorker(arithmetic, seed, wire.wake)
+        self.snapshots = SnapshotTaker(arithmetic, wire, runtime, wire.wake)
         self.arrived: dict[int, orders.Arrived] = {}
         self.events: deque[Any] = deque()
         self.inputs: list[Input] = []
@@ -89,9 +95,15 @@ class SyncerDriver:
         """Time since the run began [ns]."""
         return time.monotonic_ns() - self.origin_ns
 
-    def begin(self, reason: str, uncommitted: list[tuple[int, int, int]]) -> None:
+    def begin(
+        self,
+        reason: str,
+        uncommitted: list[tuple[int, int, int]],
+        cut: dict[str, Any] | None = None,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> None:
         """First actions of this process."""
-        self._do_all(self.machine.start(self.now(), reason, uncommitted))
+        self._do_all(self.machine.start(self.now(), reason, uncommitted, cut, aborted))
         self._drain()
 
     def turn(self, most_ms: float = POLL_MAX_MS) -> None:
@@ -106,6 +118,8 @@ class SyncerDriver:
             self.give(ev.Handed(connection, fragment, version))
         for done in self.worker.take():
             self.give(done)
+        for gone in self.snapshots.failed():
+            self.give(gone)
         wake = self.machine.wake_at
         if 0 <= wake <= self.now():
             self.give(ev.Woken())
@@ -154,6 +168,14 @@ class SyncerDriver:
             self.arithmetic.commit(action.fragment, action.version)
             self.committed.append((action.fragment, action.version))
             self.events.append(ev.CommitDone(action.round, action.fragment, action.version))
+        elif kind is act.TakeSnapshot:
+            self.snapshots.take(action)
+        elif kind is act.KeepPart:
+            self.snapshots.keep(action)
+        elif kind is act.WriteSnapshot:
+            self.snapshots.write(action)
+        elif kind is act.DropSnapshot:
+            self.snapshots.drop()
         elif kind is act.Release:
             self.arrived.pop(action.handle, None)
             self.wire.release(action.handle)

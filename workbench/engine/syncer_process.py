@@ -37,6 +37,7 @@ from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of, values_in_force
 from workbench.protocol.syncer_state import SyncerState
 from workbench.tape.errors import StorageFull, TapeError
+from workbench.tape.going_on import merged_tokens
 from workbench.tape.journal import JournalWriter, read_journal
 from workbench.tape.run_folder import RunFolder
 
@@ -70,7 +71,8 @@ class SyncerProcess:
         Folder of sockets and blocks.
     arguments : dict
         ``origin_ns`` (monotonic time of the run's begin), ``listen`` (where, if learners come by hand),
-        ``acting`` (faults that act on links).
+        ``acting`` (faults that act on links), ``resume`` (the run goes on after it had ended or was lost), ``cut`` (the
+        snapshot that it goes back to then).
     """
 
     def __init__(self, link: Link, folder: RunFolder, runtime: Path, arguments: dict[str, Any]) -> None:
@@ -82,7 +84,9 @@ class SyncerProcess:
         self.sizes = fragmentation.sizes
         self.book = StatusBook(self.sizes)
         self.book.note(contents.records)
-        state, self.uncommitted = self._state(contents.records)
+        self.book.merged_tokens = merged_tokens(contents.records, len(self.sizes), arguments["cut"])
+        self.cut: dict[str, Any] | None = arguments["cut"]
+        state, self.uncommitted, self.aborted = self._state(contents.records)
         arithmetic = self._arithmetic(fragmentation, state, bool(contents.records))
         self.wire = self._open_wire(contents.header, arguments["listen"])
         self.driver = SyncerDriver(
@@ -94,12 +98,14 @@ class SyncerProcess:
             arguments["origin_ns"],
             self.config.seed,
             self._no_room,
+            runtime,
         )
         self.telemetry = TelemetrySender(runtime, len(contents.records))
         self.driver.heard = self.telemetry.note
         for table in arguments["acting"]:
             self.driver.links.take(table)
-        self.reason = "restart" if contents.records else "new"
+        again = "resume" if arguments["resume"] else "restart"
+        self.reason = again if contents.records else "new"
         self.evaluated_at = max((r.steps for r in contents.records if r.kind == Kind.EVALUATED), default=-1)
         self.stop_reason = ""
         self.close_asked = False
@@ -133,13 +139,13 @@ class SyncerProcess:
         where = self.book.where(ask.learner) if member is not None and member.connected else ""
         return Facts(run_id, number, self.driver.now(), fingerprint, where)
 
-    def _state(self, records: list[Record]) -> tuple[SyncerState, list[tuple[int, int, int]]]:
+    def _state(self, records: list[Record]) -> tuple[SyncerState, list[tuple[int, int, int]], list[tuple[int, int]]]:
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
         book = settings_book_of(self.config)
         if not records:
-            return syncer.new_state(fixed, book), []
-        found = restart.restore(fixed, book, records)
-        return found.state, found.uncommitted
+            return syncer.new_state(fixed, book), [], []
+        found = restart.restore(fixed, book, records, self.cut)
+        return found.state, found.uncommitted, found.aborted
 
     def _arithmetic(self, fragmentation: Any, state: SyncerState, restarted: bool) -> SyncerArithmetic:
         count = slots_needed(self.config.anchor, self.config.anchors_kept)
@@ -156,7 +162,7 @@ class SyncerProcess:
 
     def run(self) -> int:
         """Turn until the run is over and the supervisor has said its last word."""
-        self.driver.begin(self.reason, self.uncommitted)
+        self.driver.begin(self.reason, self.uncommitted, self.cut, self.aborted)
         self.wire.watch(self.link.fileno())
         self.link.send({"up": self.wire.address if self.wire.across else ""})
         while not (self.driver.finished or self.close_asked):
@@ -188,6 +194,10 @@ class SyncerProcess:
             self._orphan()
         for number in self.driver.links.used_up():
             self.link.send({"used_up": number})
+        for order in self.driver.snapshots.orders():
+            self.link.send(order)
+        for answer in self.book.settled():
+            self.link.send(answer)
         self._tell_progress()
         if self.driver.committed or self.evaluated_at < 0:
             self.driver.committed.clear()
@@ -213,6 +223,12 @@ class SyncerProcess:
             self.book.refused = None
             give(ev.QuarantineAsked(message["release"], False, message["who"]))
             self.link.send({"answer": message["ticket"], "why_not": self.book.refused})
+        elif "snapshot" in message:
+            self.book.tickets.append((state.snapshot_serial, message["ticket"]))
+            give(ev.SnapshotAsked(message["snapshot"]))
+        elif "snapshot_written" in message:
+            give(ev.SnapshotWritten(message["snapshot_written"], message["digest"], message["reason"]))
+            self.driver.snapshots.drop()
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
         elif "acting" in message:

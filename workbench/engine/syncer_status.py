@@ -41,6 +41,10 @@ class StatusBook:
         self.storage_full = ""
         self.refused: str | None = None
         self._last_end: dict[int, int] = {}
+        self.snapshots: list[dict[str, Any]] = []
+        """What became of the last snapshots: number, and why it was abandoned."""
+        self.tickets: list[tuple[int, int]] = []
+        """Whoever asked for a snapshot: number of the last that had begun then, ticket."""
 
     def note(self, records: Sequence[Record]) -> None:
         """Take what is new."""
@@ -65,6 +69,21 @@ class StatusBook:
                 self.lost_since_s = record.time_ns / 1e9 if record.kind == Kind.QUORUM_LOST else -1.0
             elif record.kind == Kind.SETTING_REFUSED:
                 self.refused = record.reason
+            elif record.kind in (Kind.SNAPSHOT_COMPLETED, Kind.SNAPSHOT_ABANDONED):
+                fate = {"snapshot": int(record.value), "why_not": _why_not(record)}
+                self.snapshots = [*self.snapshots[-7:], fate]
+
+    def settled(self) -> list[dict[str, Any]]:
+        """Answers to those who asked for a snapshot: what became of the first that was begun after that."""
+        answers, left = [], []
+        for serial, ticket in self.tickets:
+            fate = next((f for f in self.snapshots if f["snapshot"] > serial), None)
+            if fate is None:
+                left.append((serial, ticket))
+            else:
+                answers.append({"answer": ticket, **fate})
+        self.tickets = left
+        return answers
 
     def _of(self, learner: int) -> LearnerNotes:
         return self.learners.setdefault(learner, LearnerNotes())
@@ -139,3 +158,15 @@ class StatusBook:
             "starts": notes.starts,
             "where": notes.where,
         }
+
+
+def _why_not(record: Record) -> str | None:
+    """Why a snapshot was given up, None for one that is complete."""
+    if record.kind == Kind.SNAPSHOT_COMPLETED:
+        return None
+    detail = record.detail
+    if "missing" in detail:
+        return f"{', '.join(detail['missing'])} did not answer"
+    if "damaged" in detail:
+        return f"the state of {detail['damaged']} did not come whole"
+    return str(detail.get("fault") or record.reason).replace("_", " ")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workbench.algorithms.compiled import aligned
-from workbench.engine.frames import CHUNK_BYTES, Chunk, Chunked, Frame, FrameError, frame
+from workbench.engine.frames import CHUNK_BYTES, PIECE_BYTES, Chunk, Chunked, Frame, FrameError, frame
 
 POOL_BYTES_MAX = 1 << 30
 
@@ -101,7 +101,7 @@ class Unreachable(Exception):
 
 
 class Queue:
-    """Frames of one channel to one peer, first in, first out.
+    """Frames of one channel to one peer, first in, first out; states wait in a lane beside it.
 
     Parameters
     ----------
@@ -114,11 +114,13 @@ class Queue:
         self._limit = limit
         self._offset = -1
         self._transfers = 0
+        self._lane: deque[tuple[tuple[bytes, ...], Chunked, Staged]] = deque()
+        self._lane_offset = -1
         self.progress = 0
         """Frames handed over so far."""
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._waiting) + len(self._lane)
 
     @property
     def full(self) -> bool:
@@ -136,6 +138,11 @@ class Queue:
             waiting.staged.users += 1
         self._waiting.append(waiting)
 
+    def put_state(self, parts: tuple[bytes, ...], reference: Chunked, staged: Staged) -> None:
+        """Append a message that goes out whenever nothing else waits, its payload in pieces."""
+        staged.users += 1
+        self._lane.append((parts, reference, staged))
+
     def pump(self, send: Sender) -> list[tuple[int, int]]:
         """Hand over what the channel takes; returns the updates that are through."""
         through = []
@@ -146,14 +153,36 @@ class Queue:
                 self._drop_first()
                 if head.done is not None:
                     through.append(head.done)
+            self._pump_lane(send)
         except Full:
             pass
         return through
+
+    def _pump_lane(self, send: Sender) -> None:
+        while self._lane:
+            parts, reference, staged = self._lane[0]
+            if self._lane_offset < 0:
+                send(parts, False)
+                self._lane_offset = 0
+            data = memoryview(staged.buffer)
+            while self._lane_offset < len(data):
+                piece = data[self._lane_offset : self._lane_offset + PIECE_BYTES]
+                head = frame(Frame.PIECE, Chunk(reference.transfer, self._lane_offset, len(piece)))
+                staged.trackers.append(send((head, piece), True))
+                self._lane_offset += len(piece)
+                self.progress += 1
+            self._end_lane()
+
+    def _end_lane(self) -> None:
+        self._lane.popleft()[2].users -= 1
+        self._lane_offset = -1
 
     def clear(self) -> None:
         """Forget all: the peer is gone."""
         while self._waiting:
             self._drop_first()
+        while self._lane:
+            self._end_lane()
 
     def _advance(self, waiting: Waiting, send: Sender) -> None:
         if self._offset < 0:
@@ -180,16 +209,17 @@ class Queue:
 class Arriving:
     """A payload that comes in chunks, in order, into one buffer whose size was checked before."""
 
-    def __init__(self, message: Any, reference: Chunked, buffer: np.ndarray) -> None:
+    def __init__(self, message: Any, reference: Chunked, buffer: np.ndarray, piece_bytes: int = CHUNK_BYTES) -> None:
         self.message = message
         self.transfer = reference.transfer
         self.buffer = buffer
         self._filled = 0
+        self._piece_bytes = piece_bytes
 
     def place(self, chunk: Chunk) -> memoryview:
         """Where the next chunk goes; `FrameError` ``chunk`` if it is not the next one."""
         left = self.buffer.nbytes - self._filled
-        if (chunk.transfer, chunk.offset, chunk.nbytes) != (self.transfer, self._filled, min(left, CHUNK_BYTES)):
+        if (chunk.transfer, chunk.offset, chunk.nbytes) != (self.transfer, self._filled, min(left, self._piece_bytes)):
             raise FrameError("chunk")
         return memoryview(self.buffer)[self._filled : self._filled + chunk.nbytes]
 

@@ -29,6 +29,9 @@ The interface, both ends (the learner's is `workbench.engine.learner_wire.Learne
 Order in a learner: poll, then opened(), then the messages, then closed() (-1: a connect that came to nothing).
 A poll may return early with nothing.  An end belongs to one thread; only ``wake`` may be called from others.
 The payload of a FRAGMENT must not be changed after `send`; that of an UPDATE is copied at once.
+A learner's state (STATE_COPY) lies in a file of its own on one machine (`LearnerWire.stage`, from any thread), whose
+descriptor goes on to the joiner; across machines it travels in small pieces whenever nothing else waits.  A
+PEER_STATE is sent with the handle that its STATE_COPY came with, which must not be released before it is through.
 The message's own ``handle`` means nothing to the other end, which puts in its own.  A FRAGMENT whose payload has
 another size than its fragment, or is not there, comes with handle -1: give it to the machine as one that does not fit.
 """
@@ -43,16 +46,17 @@ import numpy as np
 import zmq
 
 from workbench.config import ConfigError
+from workbench.engine.blocks import Descriptor
 from workbench.engine.connections import Connections
 from workbench.engine.door import HANDSHAKE_EVENTS, Handshakes
-from workbench.engine.frames import Ask, Facts, Frame, Peer, encode, frame
-from workbench.engine.peers import LEARNERS_MAX, Probing
+from workbench.engine.frames import Ask, Chunked, Facts, Frame, Peer, encode, frame
+from workbench.engine.peers import LEARNERS_MAX, Link, Probing
 from workbench.engine.publishing import Publisher
 from workbench.engine.security import Gate, ServerKeys, check_bind, secure_server
 from workbench.engine.sockets import SOCKET_NAMES, Monitor, Socket, bind_pair, make_context, make_socket
-from workbench.engine.transfers import Waiting
+from workbench.engine.transfers import Staged, Waiting
 from workbench.engine.waits import Waits
-from workbench.protocol.messages import BULK, CONTROL, LearnerMessage, SyncerMessage, Update
+from workbench.protocol.messages import BULK, CONTROL, LearnerMessage, PeerState, SyncerMessage, Update
 
 
 class SyncerWire:
@@ -200,7 +204,9 @@ class SyncerWire:
         head = frame(Frame.MESSAGE, message)
         if channel == CONTROL:
             return self._connections.give(link, CONTROL, (head,))
-        if isinstance(message, Update):
+        if isinstance(message, PeerState):
+            self._pass_on(link, head, message)
+        elif isinstance(message, Update):
             if payload is None:
                 raise ValueError(f"an update of fragment {message.fragment} without its payload")
             reference, staged = self._publisher.reference(message.fragment, message.version, payload, link.queue)
@@ -210,6 +216,20 @@ class SyncerWire:
             link.queue.put(Waiting((head,)))
         self._connections.pump(link)
         return link.open
+
+    def _pass_on(self, link: Link, head: bytes, message: PeerState) -> None:
+        """A state on its way from one learner to another, under the handle that it came with."""
+        descriptor = self._connections.states.files.get(message.handle)
+        if descriptor is not None:
+            link.queue.put(Waiting((head, encode(descriptor))))
+            return
+        source = self.payload(message.handle)
+        reference = Chunked(link.queue.next_transfer(), source.nbytes)
+        link.queue.put_state((frame(Frame.STATE, message), encode(reference)), reference, Staged(source))
+
+    def state_file(self, handle: int) -> Descriptor | None:
+        """Where a state lies that came from a learner of this machine, None if it came over the network."""
+        return self._connections.states.files.get(handle)
 
     def disconnect(self, connection: int) -> None:
         """Close a connection from this side; the peer learns it if it can."""

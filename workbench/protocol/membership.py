@@ -221,8 +221,8 @@ def lose(core: SyncerCore, member: Member, reason: str) -> None:
     member.sent = {}
     member.in_hand = UNSET
     rounds.lost(core, member.learner)
-    snapshots.lost(core, member.learner)
     state_transfers.lost(core, member.learner)
+    snapshots.lost(core, member.learner)
     quorum.judge(core)
 
 

@@ -93,11 +93,14 @@ def mark_came(core: SyncerCore, member: Member, message: Mark) -> None:
 
 
 def part_came(core: SyncerCore, member: Member, message: StateCopy) -> None:
-    """A learner's state."""
+    """A learner's state; one that did not come whole is none."""
     part = _part_of(core, member, message.number)
     taking = core.state.snapshot
     if part is None or taking is None or part.kept:
         core.out.append(Release(message.handle))
+        return
+    if message.handle < 0:
+        abandon(core, "damaged", {"damaged": label_of(process_of(member.learner))})
         return
     part.kept, part.seq, part.step, part.base = True, message.copied, message.step, list(message.base)
     part.digest, part.nbytes, part.facts = message.digest, message.nbytes, message.facts
@@ -122,12 +125,15 @@ def note_in_flight(core: SyncerCore, member: Member, message: Fragment | Metadat
 
 
 def lost(core: SyncerCore, learner: int) -> None:
-    """A participant is gone: what it has answered stays, else the snapshot is taken without it."""
+    """A participant is gone: what it has answered stays, else the snapshot is taken without it, if others are left."""
     taking = core.state.snapshot
     if taking is None or learner not in taking.parts or taking.writing:
         return
     if not _is_whole(taking.parts[learner]):
         del taking.parts[learner]
+    if not taking.parts:
+        abandon(core, "every learner is gone")
+        return
     _write_when_whole(core)
 
 
@@ -145,6 +151,7 @@ def _write_when_whole(core: SyncerCore) -> None:
         return
     taking.writing = True
     core.out.append(WriteSnapshot(taking.number, whole_manifest(core, taking)))
+    state_transfers.snapshot_over(core)
 
 
 def inconsistency(taking: Snapshotting) -> str:

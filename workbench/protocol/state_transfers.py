@@ -64,11 +64,11 @@ def _donors(core: SyncerCore, joiner: int, tried: list[int]) -> list[Member]:
 
 
 def _ask_next(core: SyncerCore, transfer: Transfer) -> None:
-    """Ask the next peer; while a snapshot is taken, wait for its end."""
+    """Ask the next peer; while a snapshot is taken, wait until it is, not until it lies on disk."""
     state = core.state
     _let_go(core, transfer)
     transfer.donor, transfer.relayed, transfer.asked_at = UNSET, False, core.now
-    if state.snapshot is not None:
+    if state.snapshot is not None and not state.snapshot.writing:
         return
     donors = _donors(core, transfer.joiner, transfer.tried)
     if not donors:
@@ -138,13 +138,16 @@ def tell_to_begin(core: SyncerCore, member: Member) -> None:
 
 
 def copy_came(core: SyncerCore, member: Member, message: StateCopy) -> None:
-    """Pass a peer's state on to its joiner, if that still waits for it."""
+    """Pass a peer's state on to its joiner, if that still waits for it; one that did not come whole is no state."""
     state = core.state
     transfer = next(
         (t for t in state.transfers.values() if t.number == message.number and t.donor == member.learner), None
     )
     if transfer is None or transfer.relayed:
         core.out.append(Release(message.handle))
+        return
+    if message.handle < 0:
+        _ask_next(core, transfer)
         return
     joiner = state.members[transfer.joiner]
     transfer.relayed, transfer.handle, transfer.asked_at = True, message.handle, core.now
@@ -205,7 +208,7 @@ def lost(core: SyncerCore, learner: int) -> None:
 
 
 def snapshot_over(core: SyncerCore) -> None:
-    """Joiners that had to wait for a snapshot get their state now."""
+    """Joiners that had to wait while a snapshot was taken get their state now."""
     for transfer in list(core.state.transfers.values()):
         if transfer.donor == UNSET:
             _ask_next(core, transfer)

@@ -5,7 +5,7 @@ It owns no protocol logic: it tells machines what happened and does what they re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
@@ -33,6 +33,7 @@ from workbench.simulate.mailing import release_what_died
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
+from workbench.tape.going_on import merged_tokens
 
 REPORT_NS = 1_000_000
 
@@ -432,24 +433,6 @@ class World:
             detail={"versions": list(state.versions), "seconds": 0.0},
         )
         self.report(self.evaluator)
-
-
-def merged_tokens(records: Iterable[Record], fragments: int, cut: dict[str, Any] | None = None) -> list[int]:
-    """Tokens merged into each fragment, without what a resume rolled back, the one to ``cut`` included."""
-    merged: list[list[tuple[int, int]]] = [[] for _ in range(fragments)]
-
-    def go_back(versions: Sequence[int]) -> None:
-        for p, version in enumerate(versions):
-            merged[p] = [(v, tokens) for v, tokens in merged[p] if v <= version]
-
-    for record in records:
-        if record.kind == Kind.MERGED:
-            merged[record.fragment].append((record.version, record.tokens))
-        elif record.kind == Kind.SYNCER_STARTED and record.detail.get("cut"):
-            go_back(record.detail["cut"]["versions"])
-    if cut is not None:
-        go_back(cut["versions"])
-    return [sum(tokens for _, tokens in found) for found in merged]
 
 
 def _graces(state: SyncerState, wake: int) -> list[int]:

@@ -6,6 +6,7 @@ everything goes back to it and the next epoch begins.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,3 +118,21 @@ def cut_for(found: Resumable, snapshot: int | None, intact: bool) -> dict[str, A
             "snapshot; train it anew"
         )
     return restart.cut_of(found.records, numbers[-1] if snapshot is None else snapshot)
+
+
+def merged_tokens(records: Iterable[Record], fragments: int, cut: dict[str, Any] | None = None) -> list[int]:
+    """Tokens merged into each fragment, without what a resume rolled back, the one to ``cut`` included."""
+    merged: list[list[tuple[int, int]]] = [[] for _ in range(fragments)]
+
+    def go_back(versions: Sequence[int]) -> None:
+        for p, version in enumerate(versions):
+            merged[p] = [(v, tokens) for v, tokens in merged[p] if v <= version]
+
+    for record in records:
+        if record.kind == Kind.MERGED:
+            merged[record.fragment].append((record.version, record.tokens))
+        elif record.kind == Kind.SYNCER_STARTED and record.detail.get("cut"):
+            go_back(record.detail["cut"]["versions"])
+    if cut is not None:
+        go_back(cut["versions"])
+    return [sum(tokens for _, tokens in found) for found in merged]

@@ -40,6 +40,7 @@ class LearnerArithmetic:
 
     Attributes
     ----------
+    fragmentation : Fragmentation
     base_versions : list of int
         Version of each fragment last folded from the syncer, -1 for none.
     """
@@ -47,6 +48,7 @@ class LearnerArithmetic:
     def __init__(self, config: RunConfig, learner: int, program: TrainingProgram, fragmentation: Fragmentation) -> None:
         self.config = config
         self.learner = learner
+        self.fragmentation = fragmentation
         self._program = program
         self._layouts = [fragmentation.layout(p) for p in range(config.fragments)]
         self._copies = HostCopy([layout.size for layout in self._layouts]) if jax.default_backend() != "cpu" else None

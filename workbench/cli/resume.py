@@ -1,0 +1,55 @@
+"""Go on with a run that was stopped, or lost, before its last merge.
+
+Nothing that was merged is lost where the committed fragments in the run's
+folder are whole: learners begin with them, and with the moments of the newest
+snapshot. Else, or with --snapshot, everything goes back to a snapshot: what
+came after it stays on the tape, its tokens count as rolled back. The journal
+and the tape go on, and replay as one. Runs of real processes and runs in
+virtual time alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from workbench.cli import options
+from workbench.config import ConfigError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of ``workbench resume``."""
+    options.add_run(parser)
+    parser.add_argument("--snapshot", metavar="N", type=int, help="go back to this snapshot")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Go on with the run to its end; returns as ``workbench train`` does."""
+    from workbench.cli.train import tell
+    from workbench.tape.going_on import resumable
+
+    path = Path(arguments.run)
+    if arguments.snapshot is not None and arguments.snapshot < 1:
+        raise ConfigError(f"--snapshot {arguments.snapshot}; allowed: the number of a snapshot, from 1")
+    found = resumable(path)
+    if found.header.get("clock") == "real":
+        code, more = _real(path, arguments.snapshot)
+    else:
+        code, more = _virtual(path, found.config.rounds, arguments.snapshot)
+    return tell(path, code, more, arguments.json) if more else code
+
+
+def _real(path: Path, snapshot: int | None) -> tuple[int, dict[str, Any]]:
+    from workbench.cli.train_real import see_through
+    from workbench.engine.resume import resume
+
+    return see_through(resume(path, snapshot, detach=True))
+
+
+def _virtual(path: Path, rounds: int, snapshot: int | None) -> tuple[int, dict[str, Any]]:
+    from workbench.cli.train import virtual_outcome
+    from workbench.simulate.resuming import resume_virtual
+
+    return virtual_outcome(path, rounds, lambda progress: resume_virtual(path, snapshot, progress))
