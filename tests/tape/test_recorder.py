@@ -6,6 +6,7 @@ import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,7 +192,7 @@ def test_a_drain_ends_although_the_journal_grows_meanwhile(tmp_path: Path, monke
         journal.append(records[:5])
         later = iter(records[5:9])
 
-        def growing(*arguments: object) -> None:
+        def growing(*arguments: Any) -> None:
             commit(*arguments)
             journal.append([record for record in [next(later, None)] if record is not None])
 

@@ -16,6 +16,8 @@ from workbench.cli.numbers import numbers_in
 from workbench.config import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import xarray as xr
 
 TABLES = ("ledger", "participation", "staleness", "goodput", "rounds", "validation")
