@@ -7,7 +7,7 @@ from dataclasses import replace
 from workbench.algorithms import draws
 from workbench.algorithms.seeds import sub_seed
 from workbench.config import ConfigError, RunConfig
-from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS, Fault, FaultPlan
+from workbench.protocol.faults import FAULT_KINDS, ROSTER_KINDS, SYNCER_KINDS, Fault, FaultPlan
 from workbench.protocol.scenario import fault_of, keys_of
 from workbench.protocol.settings import SECOND
 
@@ -17,7 +17,7 @@ REAL_FAULTS, REAL_S = 2_000, 86_400.0
 REAL_MTBF_MIN_S = 0.05
 """A faster storm strikes nobody: no process is there for so short a time."""
 _CHAOS_DEFAULTS: dict[str, float] = {"mtbi": 40.0, "down": 3.0, "stall": 3.0, "cut": 3.0, "factor": 3.0, "seed": -1.0}
-CHAOS_KINDS = tuple(kind for kind in FAULT_KINDS if kind not in (*SYNCER_KINDS, "late"))
+CHAOS_KINDS = tuple(kind for kind in FAULT_KINDS if kind not in (*SYNCER_KINDS, *ROSTER_KINDS, "late"))
 
 
 def _parse_spec(spec: str) -> tuple[dict[str, float], list[str]]:

@@ -142,6 +142,19 @@ class QuarantineAsked(msgspec.Struct, tag="quarantine_asked", gc=False):
     who: str
 
 
+class AddAsked(msgspec.Struct, tag="add_asked", gc=False):
+    """One more learner is wanted."""
+
+    who: str
+
+
+class RemoveAsked(msgspec.Struct, tag="remove_asked", gc=False):
+    """A learner is not wanted any more."""
+
+    learner: int
+    who: str
+
+
 class SnapshotAsked(msgspec.Struct, tag="snapshot_asked", gc=False):
     """Somebody wants a snapshot."""
 
@@ -172,6 +185,8 @@ SyncerInput = (
     | Handed
     | SettingsAsked
     | QuarantineAsked
+    | AddAsked
+    | RemoveAsked
     | SnapshotAsked
     | SnapshotWritten
     | StopAsked

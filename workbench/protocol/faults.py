@@ -31,11 +31,17 @@ FAULT_KINDS = {
     "random": "the next `count` updates of a learner are random, of the same norm",
     "corrupt": "bytes of the next `count` contributions of a learner change after they were coded",
     "shape": "the next `count` contributions of a learner lack their last element",
+    "add": "one more learner takes part from now on; it gets the next id",
+    "remove": "a learner leaves for good",
     "kill_syncer": "SIGKILL of the syncer; it starts again after `for_s`",
     "stall_syncer": "SIGSTOP of the syncer for `for_s`",
 }
 """Kinds of fault and what they do."""
 
+ROSTER_KINDS = ("add", "remove")
+"""They change who takes part, and are no harm to anybody."""
+SCENARIO = "scenario"
+"""Who asks for them where a scenario does."""
 SYNCER_KINDS = ("kill_syncer", "stall_syncer")
 ENDING_KINDS = ("kill", "exit", "kill_syncer")
 """Their process ends."""

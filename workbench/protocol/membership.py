@@ -23,8 +23,9 @@ def joined(core: SyncerCore, connection: int, message: Join) -> None:
         return
     if _foreign(core, message):
         return
-    if state.ending:
-        core.out.append(Send(connection, CONTROL, End(-1, state.ending, 0, state.closed_below, state.clock)))
+    unwanted = state.ending or ("removed" if message.learner in state.removed else "")
+    if unwanted:
+        core.out.append(Send(connection, CONTROL, End(-1, unwanted, 0, state.closed_below, state.clock)))
         return
     if member is None:
         member = _new_member(core, message.learner)
@@ -38,7 +39,7 @@ def joined(core: SyncerCore, connection: int, message: Join) -> None:
     if member.source == "own" and member.healed and not healed_before:
         core.record(Kind.LEARNER_HEALED, peer=process_of(member.learner), step=message.n)
     updates.seen(core, member)
-    _start_rounds(core)
+    start_rounds(core)
 
 
 def _take_in(core: SyncerCore, connection: int, member: Member, message: Join) -> None:
@@ -158,10 +159,10 @@ def send_settings(core: SyncerCore, member: Member) -> None:
     )
 
 
-def _start_rounds(core: SyncerCore) -> None:
+def start_rounds(core: SyncerCore) -> None:
     """Rounds begin when all have joined; the time limit is one of `deadlines`."""
     state = core.state
-    if not state.began and len(state.members) >= state.fixed.learners:
+    if not state.began and state.members and all(m in state.members for m in quorum.expected(state)):
         begin(core, "all")
 
 
@@ -207,14 +208,15 @@ def _progress(core: SyncerCore, member: Member, message: Join | Metadata) -> Non
     member.blocked = [""] * len(member.base)
 
 
-def lose(core: SyncerCore, member: Member, reason: str) -> None:
-    """Declare a learner gone."""
+def lose(core: SyncerCore, member: Member, reason: str, who: str = "") -> None:
+    """Declare a learner gone; ``who`` wanted that."""
     core.record(
         Kind.LEARNER_LOST,
         peer=process_of(member.learner),
         version=member.incarnation,
         step=member.n,
         reason=reason,
+        detail={"who": who} if who else {},
     )
     member.connected = False
     member.pending = {}

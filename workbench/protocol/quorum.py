@@ -5,7 +5,7 @@ from __future__ import annotations
 from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET
+from workbench.protocol.syncer_state import UNSET, SyncerState
 
 SHORT_LIMIT_NS = 3 * SECOND // 4
 """For so long fewer than K may be there at the start until that is said: within 1 s."""
@@ -24,6 +24,11 @@ def expect(core: SyncerCore) -> None:
         judge(core, late=True)
 
 
+def expected(state: SyncerState) -> list[int]:
+    """Learners of the run as it is now: those that it began with and those added, without those removed."""
+    return [m for m in (*range(state.fixed.learners), *state.added) if m not in state.removed]
+
+
 def judge(core: SyncerCore, late: bool = False) -> None:
     """Say at once when fewer than K learners could ever become ready, and when that is over.
 
@@ -36,7 +41,7 @@ def judge(core: SyncerCore, late: bool = False) -> None:
     if len(possible) < quorum and not state.quorum_lost:
         state.quorum_lost = True
         present = {m.learner for m in possible}
-        missing = [label_of(process_of(m)) for m in range(state.fixed.learners) if m not in present]
+        missing = [label_of(process_of(m)) for m in expected(state) if m not in present]
         core.record(Kind.QUORUM_LOST, value=float(len(possible)), steps=quorum, detail={"missing": missing})
     elif len(possible) >= quorum and state.quorum_lost:
         state.quorum_lost = False

@@ -76,6 +76,7 @@ class Kind(IntEnum):
     STATE_UNAVAILABLE = 34
     SNAPSHOT_COMPLETED = 35
     SNAPSHOT_ABANDONED = 36
+    LEARNER_ADDED = 37
     # the syncer: rounds (MERGED is its program, with SETTING_APPLIED)
     ROUND_OPENED = 40
     ROUND_READY = 41
@@ -204,7 +205,8 @@ RECORD_FIELDS: dict[Kind, str] = {
     "step=first n; detail: host, pid, fingerprint of a process that no supervisor started",
     Kind.LEARNER_HEALED: "peer, step",
     Kind.LEARNER_LOST: "peer, version=incarnation that ended, reason=exit|socket|heartbeat|unanswered|superseded|"
-    "left|ended",
+    "left|ended|removed; detail of the last: who",
+    Kind.LEARNER_ADDED: "peer: the next id; detail: who",
     Kind.LEARNER_STARVED: "peer, reason=cause most often, steps=rounds missed",
     Kind.LEARNER_STALLED: "peer, value=age of its last step [s]",
     Kind.QUORUM_LOST: "value=possible, steps=K; detail: missing",

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from workbench.protocol import averages, guards
+from workbench.protocol import averages, guards, quorum
 from workbench.protocol.arrivals import folded_anew
 from workbench.protocol.clocks import merged
 from workbench.protocol.pacer import next_round, renew_closed_below
@@ -194,6 +194,10 @@ def _apply(restoring: Restoring, record: Record) -> None:
     elif kind == Kind.LEARNER_LOST and record.reason == "left":
         member = _member(state, learner_of(record.peer))
         member.ended = max(member.ended, member.process_number)
+    elif kind == Kind.LEARNER_ADDED:
+        state.added.append(learner_of(record.peer))
+    elif kind == Kind.LEARNER_LOST and record.reason == "removed":
+        _removed(state, record)
     elif kind == Kind.SETTING_CHANGED:
         _apply_setting(state, record)
     elif kind == Kind.ROUND_OPENED:
@@ -236,6 +240,15 @@ def _apply_snapshot(restoring: Restoring, record: Record) -> None:
         state.resumed_from = -1
 
 
+def _removed(state: SyncerState, record: Record) -> None:
+    """No process of this learner is taken in any more."""
+    learner = learner_of(record.peer)
+    state.removed.append(learner)
+    member = state.members.get(learner)
+    if member is not None:
+        member.ended = max(member.ended, member.process_number)
+
+
 def _joined(state: SyncerState, record: Record) -> None:
     """Incarnations go on; another process has steps of its own, and nothing of what was asked anew."""
     member = _member(state, learner_of(record.peer))
@@ -252,7 +265,7 @@ def _apply_setting(state: SyncerState, record: Record) -> None:
         member = _member(state, learner_of(record.peer))
         member.quarantined, member.poisonings = values["quarantined"], 0
     else:
-        state.book.apply(values, state.fixed)
+        state.book.apply(values, state.fixed, len(quorum.expected(state)))
         state.changed_seq = record.seq
 
 

@@ -49,6 +49,7 @@ _OWN = {
     "random": ("count", "persistent", "seed"),
     "corrupt": ("count", "seed"),
     "shape": ("count",),
+    **dict.fromkeys(("add", "remove"), ()),
     **dict.fromkeys(("kill", "exit", "kill_syncer"), ("for_s", "down_s")),
     **dict.fromkeys(("nan", "inf", "flip"), ("count", "persistent")),
 }
@@ -74,8 +75,15 @@ def load_faults(path: str | Path, config: RunConfig) -> FaultPlan:
         raise ConfigError(f"fault scenario {str(path)!r} is not TOML: {error}") from error
     if not isinstance(tables, list) or not tables:
         raise ConfigError(f"fault scenario {str(path)!r} holds no [[fault]] table")
-    faults = tuple(fault_of(table, f"{path}, fault {i}", config.learners) for i, table in enumerate(tables, 1))
+    learners = config.learners + sum(_added(table) for table in tables)
+    faults = tuple(fault_of(table, f"{path}, fault {i}", learners) for i, table in enumerate(tables, 1))
     return FaultPlan(tuple(sorted(faults, key=lambda f: f.at_ns)), scenario=text)
+
+
+def _added(table: Any) -> int:
+    """How many learners a table adds: faults that come later may name them."""
+    times = table.get("times", 1) if isinstance(table, dict) and table.get("kind") == "add" else 0
+    return times if isinstance(times, int) else 0
 
 
 def fault_of(table: Any, where: str, learners: int, *, now: bool = False) -> Fault:
@@ -109,12 +117,14 @@ def fault_of(table: Any, where: str, learners: int, *, now: bool = False) -> Fau
         raise ConfigError(f"{where}: unknown key {unknown[0]!r} of a {kind}; allowed: {', '.join(sorted(allowed))}")
     learner = _learner(table, where, kind, learners)
     when = {} if now or kind == "late" else _when(table, where)
+    if kind == "add" and when.get("times") == 0:
+        raise ConfigError(f"{where}: an add with every_s needs times: how many learners are added in all")
     return Fault(**{"kind": kind, "at_ns": 0, "learner": learner, **when, **_own(table, where, kind)})
 
 
 def _learner(table: dict[str, Any], where: str, kind: str, learners: int) -> int:
     learner = table.get("learner", -1)
-    if kind in SYNCER_KINDS:
+    if kind in (*SYNCER_KINDS, "add"):
         return -1
     if isinstance(learner, bool) or not isinstance(learner, int) or not 0 <= learner < learners:
         raise ConfigError(f"{where}: learner = {learner!r}; allowed: 0 to {learners - 1}")

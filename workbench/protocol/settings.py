@@ -139,15 +139,15 @@ class SettingsBook(msgspec.Struct):
     outer_since: int = 0
     """Revision at which the outer optimiser last changed: a fragment whose state is older starts fresh."""
 
-    def apply(self, values: dict[str, Any], fixed: FixedSettings) -> None:
-        """Take a change as the next revision.
+    def apply(self, values: dict[str, Any], fixed: FixedSettings, learners: int | None = None) -> None:
+        """Take a change as the next revision; of ``learners`` there are now, by default those that it began with.
 
         Raises
         ------
         ConfigError
             A key that cannot change live, an unknown key, or a value that is not possible.
         """
-        checked = {key: check_live(key, value, fixed) for key, value in values.items()}
+        checked = {key: check_live(key, value, fixed, learners) for key, value in values.items()}
         if "inner.rate" in checked and not self.base_rate > 0:
             raise ConfigError("inner.rate cannot change in a run that began with inner.rate = 0; start another run")
         merge = {}
@@ -180,7 +180,7 @@ def require_live(key: str) -> None:
         raise ConfigError(f"{wrong}; live settings: {', '.join(LIVE_KEYS)}")
 
 
-def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
+def check_live(key: str, value: Any, fixed: FixedSettings, learners: int | None = None) -> Any:
     """Return ``value`` in the type of ``key``; raise `ConfigError` unless it may be set while a run goes on."""
     require_live(key)
     value = convert(key, value)
@@ -190,8 +190,9 @@ def check_live(key: str, value: Any, fixed: FixedSettings) -> Any:
         low, high = RANGES[key]
         if not low <= value <= high:
             raise ConfigError(f"{key} = {value!r} is out of range; allowed: {low:g} to {high:g}")
-    if key == "quorum" and value > fixed.learners:
-        raise ConfigError(f"quorum = {value} with {fixed.learners} learners; allowed: 1 to {fixed.learners}")
+    there = fixed.learners if learners is None else learners
+    if key == "quorum" and value > there:
+        raise ConfigError(f"quorum = {value} with {there} learners; allowed: 1 to {there}")
     if key == "lead" and value is not None and value < 0:
         raise ConfigError(f"lead = {value!r} is not possible; allowed: none, or a whole number of steps from 0")
     if key == "pull_limit_min_s" and value * SECOND > fixed.heartbeat_limit_ns:

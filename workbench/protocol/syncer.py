@@ -20,6 +20,7 @@ from workbench.protocol import (
     pacer,
     quarantine,
     quorum,
+    rosters,
     rounds,
     snapshots,
     state_transfers,
@@ -27,6 +28,7 @@ from workbench.protocol import (
 )
 from workbench.protocol.actions import Action, Finish
 from workbench.protocol.events import (
+    AddAsked,
     CommitDone,
     Disconnected,
     Handed,
@@ -34,6 +36,7 @@ from workbench.protocol.events import (
     QuarantineAsked,
     Received,
     RecordsCame,
+    RemoveAsked,
     SettingsAsked,
     SnapshotAsked,
     SnapshotWritten,
@@ -243,7 +246,7 @@ def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
     """Take or refuse a change; policy acts on waiting rounds at once, learners hear of theirs."""
     state = core.state
     try:
-        state.book.apply(event.values, state.fixed)
+        state.book.apply(event.values, state.fixed, len(quorum.expected(state)))
     except ConfigError as error:
         core.record(Kind.SETTING_REFUSED, reason=str(error), detail={"values": dict(event.values), "who": event.who})
         return
@@ -275,6 +278,8 @@ _HANDLERS: dict[type, Any] = {
     Handed: _handed,
     SettingsAsked: _settings_asked,
     QuarantineAsked: quarantine.asked,
+    AddAsked: rosters.add_asked,
+    RemoveAsked: rosters.remove_asked,
     SnapshotAsked: snapshots.asked,
     SnapshotWritten: snapshots.written,
     StopAsked: _stop_asked,

@@ -321,6 +321,8 @@ class SyncerState(msgspec.Struct):
         When the last was begun, and after how many merges.
     resumed_from : int
         Snapshot that this epoch went back to, -1 for none.
+    added, removed : list of int
+        Learners beyond those that the run began with, and those that were taken out of it for good.
     quorum_lost, anew_serial : bool, int
         Whether fewer than K are possible; number of the last fold asked anew.
     ending, ending_until, finished : str, int, bool
@@ -365,6 +367,8 @@ class SyncerState(msgspec.Struct):
     snapshot_at: int = 0
     snapshot_merges: int = 0
     resumed_from: int = -1
+    added: list[int] = []
+    removed: list[int] = []
     quorum_lost: bool = False
     anew_serial: int = 0
     ending: str = ""

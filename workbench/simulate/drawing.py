@@ -6,16 +6,16 @@ import random
 from typing import Any
 
 from workbench.protocol.faults import Fault
-from workbench.simulate.drawn_faults import ROUNDS, draw_fault, draw_more
+from workbench.simulate.drawn_faults import ROUNDS, draw_fault, draw_more, triggered
 from workbench.simulate.durations import SECOND
 from workbench.simulate.schedule import Change, Loss, Schedule
 
 
-def draw(seed: int, more: bool = True, recovery: bool = True, guards: bool = True) -> Schedule:
+def draw(seed: int, more: bool = True, recovery: bool = True, guards: bool = True, roster: bool = True) -> Schedule:
     """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are.
 
     ``recovery``: states from peers, snapshots and losses of the whole run, too.  ``guards``: other guards than that
-    against what is not finite, and what they are for.
+    against what is not finite, and what they are for.  ``roster``: learners that are added and removed.
     """
     rng = random.Random(seed)
     learners = rng.randint(2, 6)
@@ -61,6 +61,8 @@ def draw(seed: int, more: bool = True, recovery: bool = True, guards: bool = Tru
     config |= {"guard_norm": 0.0, "guard_cosine": False, "quarantine_after": 0}
     if guards:
         faults += draw_guards(seed, config, learners, horizon)
+    if roster:
+        faults += draw_roster(seed, learners, horizon)
     released = SECOND if config["quarantine_after"] else 0
     ordered = tuple(sorted(faults, key=lambda f: f.at_ns))
     return Schedule(seed, config, virtual, ordered, changes, losses, wanted, released)
@@ -115,3 +117,21 @@ def draw_change(rng: random.Random, learners: int, horizon_s: float, waits_for_s
         )
     )
     return Change(int(rng.uniform(0.2, horizon_s) * SECOND), values)
+
+
+def draw_roster(seed: int, learners: int, horizon_s: float) -> list[Fault]:
+    """Learners that are added and removed, and what befalls those that were added."""
+    rng = random.Random(f"roster {seed}")
+    added = rng.choice((0, 0, 1, 1, 2))
+    kinds = ["add"] * added + ["remove"] * rng.choice((0, 1, 1, 2))
+    kinds += [rng.choice(("kill", "stall", "cut", "nan")) for _ in range(added and rng.choice((0, 1)))]
+    found = []
+    for kind in kinds:
+        fault = Fault(
+            kind=kind,
+            at_ns=int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND),
+            learner=-1 if kind == "add" else rng.randrange(learners + added),
+            for_ns=0 if kind in ("add", "remove") else SECOND // 2,
+        )
+        found.append(triggered(rng, fault, again=False))
+    return found

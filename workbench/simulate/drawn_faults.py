@@ -61,11 +61,11 @@ def draw_more(seed: int, learners: int, horizon_s: float) -> list[Fault]:
             bytes_per_s=rng.choice((2e4, 2e5)),
             persistent=rng.random() < 0.3 and kind in ("scale", "flip", "random"),
         )
-        found[kind] = fault if kind == "late" else _triggered(rng, fault)
+        found[kind] = fault if kind == "late" else triggered(rng, fault)
     return list(found.values())
 
 
-def _triggered(rng: random.Random, fault: Fault) -> Fault:
+def triggered(rng: random.Random, fault: Fault, again: bool = True) -> Fault:
     """The fault at its time, or at a state of a round, a round or a merge; now and then several times."""
     trigger = rng.choice(("time", "state", "state", "round", "merge"))
     if trigger == "state":
@@ -74,6 +74,6 @@ def _triggered(rng: random.Random, fault: Fault) -> Fault:
         fault = replace(fault, at_round=rng.randrange(2 * ROUNDS // 3))
     elif trigger == "merge":
         fault = replace(fault, at_merge=rng.randrange(2 * ROUNDS // 3))
-    if rng.random() < 0.3:
+    if again and rng.random() < 0.3:
         fault = replace(fault, every_ns=int(rng.choice((0.3, 1.5)) * SECOND), times=rng.randint(2, 3))
     return fault

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from workbench.protocol import rosters
 from workbench.protocol.acting import Acting, ActingFaults, seeded
-from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, FaultPlan, ended, injected
+from workbench.protocol.events import AddAsked, RemoveAsked
+from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, SCENARIO, Fault, FaultPlan, ended, injected
 from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import Kind
 from workbench.simulate.processes import LearnerProcess, VirtualProcess
@@ -182,7 +184,7 @@ def _kill(world: World, acting: Acting) -> bool:
 
 def _start_again(world: World, learner: int, number: int) -> None:
     process = world.learners.get(learner)
-    if process is None or process.number < number:
+    if world.is_wanted(learner) and (process is None or process.number < number):
         world.start_learner(learner, number)
 
 
@@ -222,10 +224,24 @@ def _start_late(world: World, acting: Acting) -> bool:
     return True
 
 
+def _add(world: World, acting: Acting) -> bool:
+    there = world.syncer.alive and not world.syncer.machine.state.ending
+    world.give(world.syncer, AddAsked(SCENARIO))
+    return there
+
+
+def _remove(world: World, acting: Acting) -> bool:
+    there = world.syncer.alive and not rosters.why_not_remove(world.syncer.machine.state, acting.fault.learner)
+    world.give(world.syncer, RemoveAsked(acting.fault.learner, SCENARIO))
+    return there
+
+
 _ACTS: dict[str, Callable[[World, Acting], bool]] = {
     "kill": _kill,
     "exit": _kill,
     "late": _start_late,
+    "add": _add,
+    "remove": _remove,
     "stall": _stall,
     "kill_syncer": _kill_syncer,
     "stall_syncer": _stall_syncer,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, to_toml
 from workbench.datasets import open_text
+from workbench.protocol import quorum
 from workbench.protocol.events import StopAsked
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.protocol.records import Record
@@ -228,5 +229,5 @@ def _what_is_missing(world: World) -> str:
     if not state.quorum_lost:
         return ""
     present = {m.learner for m in state.members.values() if m.connected and not m.quarantined}
-    missing = ", ".join(f"L{m}" for m in range(world.config.learners) if m not in present)
+    missing = ", ".join(f"L{m}" for m in quorum.expected(state) if m not in present)
     return f"no quorum: {len(present)} of {state.book.policy.quorum} needed, missing {missing}"

@@ -14,11 +14,11 @@ import msgspec
 from workbench.algorithms.seeds import sub_seed
 from workbench.config import RunConfig
 from workbench.protocol import actions as act
-from workbench.protocol import copies, restart, syncer
+from workbench.protocol import copies, quorum, restart, syncer
 from workbench.protocol import events as ev
 from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
-from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, process_of
+from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import (
     FixedSettings,
     fixed_settings_of,
@@ -36,6 +36,8 @@ from workbench.simulate.striking import Striker
 from workbench.tape.going_on import merged_tokens
 
 REPORT_NS = 1_000_000
+REMOVE_LIMIT_NS = 2_000_000_000
+"""For so long a removed learner may take to leave by itself."""
 
 
 class Observer(Protocol):
@@ -182,6 +184,16 @@ class World:
         self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
         self.at(self.now + self.times.start_ns(learner, number), self.wake_up_learner, (process,))
 
+    def is_wanted(self, learner: int) -> bool:
+        """Whether a process of a learner may be started: it was not removed."""
+        return learner not in self.syncer.machine.state.removed
+
+    def _end_removed(self, learner: int) -> None:
+        """A removed learner that has not heard of it, or cannot leave, is killed."""
+        process = self.learners.get(learner)
+        if process is not None and process.alive:
+            self.kill_learner(learner)
+
     def wake_up_learner(self, process: LearnerProcess) -> None:
         """The machine of a learner's process begins."""
         if process.alive:
@@ -256,9 +268,11 @@ class World:
         self._start_syncer("resume", tuple(found.uncommitted), cut, tuple(found.aborted))
         parts = cut["parts"] if cut is not None else {}
         for learner, member in found.state.members.items():
+            if learner in found.state.removed:
+                continue
             number = max(member.process_number, member.ended, self._number_of(learner)) + 1
             self.start_learner(learner, number, cut["snapshot"] if cut is not None and str(learner) in parts else None)
-        for learner in range(self.config.learners):
+        for learner in quorum.expected(found.state):
             if learner not in found.state.members:
                 self.start_learner(learner, self._number_of(learner) + 1)
 
@@ -389,6 +403,10 @@ class World:
         for record in records:
             if record.kind == Kind.MERGED:
                 self.merged_tokens[record.fragment] += record.tokens
+            elif record.kind == Kind.LEARNER_ADDED:
+                self.at(self.now, self.start_learner, (learner_of(record.peer), 1))
+            elif record.kind == Kind.LEARNER_LOST and record.reason == "removed":
+                self.at(self.now + REMOVE_LIMIT_NS, self._end_removed, (learner_of(record.peer),))
 
     def journal_inputs(self) -> None:
         """The input that is being handled, if no record has taken it along."""

@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from workbench.protocol import events as ev
+from workbench.protocol.faults import SCENARIO
 from workbench.replay.counterfactual.plan import Ended
 from workbench.simulate.world import World
 
-EXOGENOUS = (ev.SettingsAsked, ev.QuarantineAsked, ev.StopAsked)
+EXOGENOUS = (ev.SettingsAsked, ev.QuarantineAsked, ev.AddAsked, ev.RemoveAsked, ev.StopAsked)
 """Inputs that somebody outside gave: they come again at their time."""
+
+
+def comes_again(event: Any) -> bool:
+    """Whether an input comes from somebody outside, and not from a fault, which is planned anew."""
+    return isinstance(event, EXOGENOUS) and getattr(event, "who", "") != SCENARIO
 
 
 def ask_again(world: World, event: Any) -> None:

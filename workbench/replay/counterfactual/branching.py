@@ -11,7 +11,7 @@ from workbench.protocol import events as ev
 from workbench.protocol.faults import NUMBER_KINDS, FaultPlan
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
-from workbench.replay.counterfactual.again import EXOGENOUS, ask_again, end_again
+from workbench.replay.counterfactual.again import ask_again, comes_again, end_again
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.lives import AtBranch, Life
@@ -105,7 +105,8 @@ class _Assembly:
         """Everything, in an order in which each finds what it needs."""
         self._past()
         self._links()
-        for learner in range(self.world.config.learners):
+        state = self.world.syncer.machine.state
+        for learner in (*range(state.fixed.learners), *state.added):
             self._learner(learner)
         self._foreign()
         self._faults()
@@ -267,7 +268,7 @@ class _Assembly:
     def _outside(self) -> None:
         for number in range(self.branch.number, len(self.parent.inputs)):
             item, event = self.parent.inputs[number], self.parent.decoded(number)
-            if isinstance(event, EXOGENOUS) and item.time_ns > self.now:
+            if comes_again(event) and item.time_ns > self.now:
                 self.world.at(item.time_ns, ask_again, (self.world, event))
 
 

@@ -11,7 +11,7 @@ from workbench.algorithms.schedule import offsets
 from workbench.protocol.events import StopAsked
 from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Kind, Record
-from workbench.replay.counterfactual.again import EXOGENOUS, ask_again, end_again
+from workbench.replay.counterfactual.again import ask_again, comes_again, end_again
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.plan import Ended, Struck
@@ -59,7 +59,7 @@ def from_start(
     )
     for number, item in enumerate(parent.inputs):
         event = parent.decoded(number)
-        if isinstance(event, EXOGENOUS):
+        if comes_again(event):
             world.at(item.time_ns, ask_again, (world, event))
     for end in ends:
         world.at(end.time_ns, end_again, (world, end))

@@ -61,7 +61,7 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
     """Find the learners' machines as they were at a branch; their arrays in ``told`` go on to the same point."""
     lives, connections = lives_of(parent), connections_of(parent)
     rebuilt = {}
-    for learner in range(told.config.learners):
+    for learner in (*range(told.config.learners), *told.machine.state.added):
         begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.past_ns]
         if not begun or begun[-1].has_ended(branch.past_ns):
             continue
