@@ -46,6 +46,7 @@ class JournalChecks:
         self.ever_pulled: dict[int, set[int]] = {}
         self.arrived: set[tuple[int, int]] = set()
         self.refused: set[tuple[int, int]] = set()
+        self.guarded: set[tuple[int, int]] = set()
         self.last_t = 0
         self.ledger = Ledger(learners, fragments, [1] * fragments)
         self.healed: dict[int, tuple[int, int]] = {}
@@ -76,7 +77,7 @@ class JournalChecks:
         recorded = {int(m): n for m, n in cut["steps"].items()}
         self.steps = {m: recorded.get(m, 0) for m in self.steps}
         self.open, self.merging, self.opened_at = {}, set(), {}
-        self.pulls, self.ever_pulled, self.arrived, self.refused = set(), {}, set(), set()
+        self.pulls, self.ever_pulled, self.arrived, self.refused, self.guarded = set(), {}, set(), set(), set()
         self.last_t = 0
 
     def _asked_state(self, world: World, record: Record) -> None:
@@ -131,9 +132,10 @@ class JournalChecks:
         self.merging.discard(record.round)
         self.arrived = {key for key in self.arrived if key[0] != record.round}
         self.refused = {key for key in self.refused if key[0] != record.round}
+        self.guarded = {key for key in self.guarded if key[0] != record.round}
 
     def _quorum(self, world: World, record: Record) -> None:
-        """Recount, from the truth, who may be counted: healed, far enough, or its fragment here."""
+        """Recount, from the truth, who may be counted: healed, far enough, or its fragment here or refused."""
         state = world.syncer.machine.state
         count = 0
         for learner, member in state.members.items():
@@ -141,7 +143,7 @@ class JournalChecks:
             process = world.learners[learner]
             healed = number == member.process_number and healed_since > 0
             far = process.number != member.process_number or process.machine.state.g >= record.round
-            here = (record.round, learner) in self.arrived
+            here = (record.round, learner) in self.arrived | self.guarded
             count += bool(here or (healed and far and member.connected))
         if count < state.book.policy.quorum:
             broken("quorum without K ready learners", (record.round, count, state.book.policy.quorum))
@@ -159,7 +161,9 @@ class JournalChecks:
         learner = learner_of(record.peer)
         if record.reason not in REFUSED:
             self.pulls.discard((record.round, learner, self.incarnations[learner]))
-        elif (record.round, learner) in self.arrived:
+            return
+        self.guarded.add((record.round, learner))
+        if (record.round, learner) in self.arrived:
             self.refused.add((record.round, learner))
 
     def _arrived(self, world: World, record: Record) -> None:
