@@ -68,6 +68,18 @@ def test_every_time_that_the_syncer_holds_moves() -> None:
     assert talk.round(T).pulls[0].sent_at == sent + gap and talk.state.sync_since == [11 + gap]
 
 
+def test_after_a_stop_of_its_own_the_syncer_takes_what_lies_at_its_door_before_it_calls_a_learner_silent() -> None:
+    talk = begun(heartbeat_limit_s=2.0)
+    talk.pass_time(1.999, alive=(0,))  # learner 1 is one ms from being lost, and then the syncer is stopped
+    talk.now = talk.machine.wake_at + 3 * SECOND
+    talk.give(ev.Woken())
+    assert talk.of(Kind.SELF_STOPPED) and not losses(talk)
+    woken = talk.now
+    talk.pass_time(0.6, alive=(0,))
+    (lost,) = talk.of(Kind.LEARNER_LOST)
+    assert learner_of(lost.peer) == 1 and lost.time_ns - woken >= SECOND // 2
+
+
 def test_half_a_second_is_not_a_stop() -> None:
     talk = begun()
     talk.now = talk.machine.wake_at + SECOND // 2

@@ -150,7 +150,7 @@ BUGS: dict[str, tuple[ModuleType, str, str]] = {
     ),
     "heartbeat gap of the syncer's own stop not added": (
         syncer,
-        "            shift(state, gap)\n",
+        "            shift(state, gap, now - state.fixed.heartbeat_limit_ns + LATE_WAKE_NS)\n",
         "            pass\n",
     ),
 }

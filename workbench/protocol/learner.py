@@ -83,7 +83,7 @@ class LearnerMachine:
         if state.left:
             return []
         if state.wake_at != UNSET and now > state.wake_at + LATE_WAKE_NS:
-            shift(state, now - state.wake_at)
+            shift(state, now - state.wake_at, now - state.fixed.heartbeat_limit_ns + LATE_WAKE_NS)
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(core, event)

@@ -192,9 +192,12 @@ def new_state(learner: int, process_number: int, fixed: FixedSettings, settings:
     )
 
 
-def shift(state: LearnerState, gap: int) -> None:
-    """Move every time that the learner holds by ``gap``: it was itself stopped for so long."""
-    state.last_heard += gap
+def shift(state: LearnerState, gap: int, heard_least: int) -> None:
+    """Move every time that the learner holds by ``gap``: it was itself stopped for so long.
+
+    The syncer counts as last heard of at ``heard_least`` or later: what it sent meanwhile is taken first.
+    """
+    state.last_heard = max(state.last_heard + gap, heard_least)
     state.next_beat += gap
     state.outbox.progress_at += gap
     if state.join_again_at != UNSET:

@@ -137,7 +137,7 @@ class SyncerMachine:
             return core.out
         if state.wake_at != UNSET and now > state.wake_at + LATE_WAKE_NS:
             gap = now - state.wake_at
-            shift(state, gap)
+            shift(state, gap, now - state.fixed.heartbeat_limit_ns + LATE_WAKE_NS)
             core.record(Kind.SELF_STOPPED, value=gap / SECOND)
         handler = _HANDLERS.get(type(event))
         if handler is not None:

@@ -377,8 +377,12 @@ class SyncerState(msgspec.Struct):
     wake_at: int = UNSET
 
 
-def shift(state: SyncerState, gap: int) -> None:
-    """Move every time that the syncer holds by ``gap``: it was itself stopped for so long (section 10)."""
+def shift(state: SyncerState, gap: int, heard_least: int) -> None:
+    """Move every time that the syncer holds by ``gap``: it was itself stopped for so long (section 10).
+
+    No learner counts as last heard of before ``heard_least``: what it sent meanwhile lies at the syncer's door, and is
+    taken before anybody is called silent.
+    """
 
     def moved(at: int) -> int:
         return at if at in (UNSET, NEVER) else at + gap
@@ -395,7 +399,7 @@ def shift(state: SyncerState, gap: int) -> None:
     state.merged_at = [moved(at) for at in state.merged_at]
     state.sync_since = [moved(at) for at in state.sync_since]
     for member in state.members.values():
-        member.last_heard = moved(member.last_heard)
+        member.last_heard = max(moved(member.last_heard), heard_least)
         member.metadata_at = moved(member.metadata_at)
         member.asked_again_at = moved(member.asked_again_at)
         member.asked = {t: moved(at) for t, at in member.asked.items()}
