@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,6 +77,10 @@ class Why(NamedTuple):
 
     def __str__(self) -> str:
         return self.sentence
+
+    def _repr_html_(self) -> str:
+        card: str = import_module("workbench.views.why_card").why_card(self)
+        return card
 
 
 def why(tape: xr.DataTree, merge: int) -> Why:

@@ -13,6 +13,7 @@ import xarray as xr
 
 from workbench.protocol.records import Kind, Record
 from workbench.tape import restore
+from workbench.tape.coordinates import described
 from workbench.tape.errors import TapeError
 from workbench.tape.frames import Input
 
@@ -108,7 +109,8 @@ class TapeAccessor:
             wanted = [kind] if isinstance(kind, int | str) else list(kind)
             numbers = np.flatnonzero(np.isin(events["kind"].values, [_kind(k) for k in wanted]))
             events = events.isel(event=numbers)
-        return events.assign_coords(event=numbers)
+        found: xr.Dataset = described(events.assign_coords(event=numbers))
+        return found
 
     def reasons(self, dataset: xr.Dataset | xr.DataArray | None = None) -> np.ndarray[Any, Any]:
         """Reasons as texts: of all events, or of the codes in ``dataset`` (its ``reason`` if it has one)."""
@@ -141,7 +143,8 @@ class TapeAccessor:
             data[name] = (("merge", "learner"), dense, column.attrs)
         coords = {name: ("merge", merges[name].values) for name in ("round", "fragment", "version")}
         labels = [f"L{m}" for m in range(shape[1])]
-        return xr.Dataset(data, coords={**coords, "learner": np.arange(shape[1]), "label": ("learner", labels)})
+        found = xr.Dataset(data, coords={**coords, "learner": np.arange(shape[1]), "label": ("learner", labels)})
+        return described(found)  # type: ignore[no-any-return]
 
     def records(self) -> list[Record]:
         """All records in journal order, equal to those that were journaled."""
@@ -180,7 +183,7 @@ def _of_tape(function: Callable[..., Any], tree: xr.DataTree) -> Callable[..., A
 
     @wraps(function)
     def asked(*arguments: Any, **named: Any) -> Any:
-        return function(tree, *arguments, **named)
+        return described(function(tree, *arguments, **named))
 
     whole = signature(function)
     asked.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])  # type: ignore[attr-defined]

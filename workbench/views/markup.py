@@ -80,6 +80,11 @@ def note(text: str) -> str:
     return f'<div style="{FAINT};margin-top:4px">{escape(text)}</div>'
 
 
+def paragraph(text: str) -> str:
+    """Sentences, wrapped to a width that reads well."""
+    return f'<div style="max-width:75ch;white-space:normal;margin:4px 0">{escape(text)}</div>'
+
+
 def verdict(sign: str, colour: str, text: str) -> str:
     """A sign and what it stands for."""
     return f'<div style="margin:4px 0">{_sign(sign, colour)}{escape(text)}</div>'

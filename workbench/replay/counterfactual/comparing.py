@@ -7,7 +7,10 @@ from typing import Any
 from workbench.protocol.records import Kind, Record
 
 VALUES: dict[Kind, frozenset[str]] = {
-    Kind.STATE_ADOPTED: frozenset({"digest"}),
+    Kind.STATE_ADOPTED: frozenset({"digest", "tokens"}),
+    Kind.STATE_LEFT: frozenset({"digest"}),
+    Kind.STATE_SENT: frozenset({"digest"}),
+    Kind.SNAPSHOT_COMPLETED: frozenset({"digest", "detail"}),
     Kind.STEP_ENDED: frozenset({"value"}),
     Kind.UPDATE_FOLDED: frozenset({"steps", "tokens", "value", "reason"}),
     Kind.FRAGMENT_CAPTURED: frozenset({"steps", "tokens", "digest"}),

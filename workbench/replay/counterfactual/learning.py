@@ -13,14 +13,17 @@ import numpy as np
 
 from workbench.protocol.actions import StartStep
 from workbench.protocol.folding import counters_after, rule_of
-from workbench.protocol.records import Record, learner_of
+from workbench.protocol.records import Kind, Record, learner_of
 from workbench.protocol.settings import LearnerSettings
+from workbench.replay.counterfactual.handed_on import HandedOn
 from workbench.replay.program import (
     ContributionAcknowledged,
     FaultApplied,
     FragmentCaptured,
     SettingApplied,
+    SnapshotRecorded,
     StateAdopted,
+    StateCopied,
     Step,
     StepEnded,
     UpdateFolded,
@@ -33,8 +36,9 @@ Theta = Callable[[int, int], np.ndarray]
 
 @dataclass
 class _Copy:
-    """A captured copy: after which own step, with how many tokens in all, and whether its fate is known."""
+    """A captured copy: at which event, after which own step, with how many tokens in all, and if its fate is known."""
 
+    event: int
     round: int
     n: int
     total: int
@@ -57,6 +61,8 @@ class RetoldLearner:
         Gives the versions to fold.
     settings : dict of int to LearnerSettings
         By revision, as the syncer's book has them now.
+    handed_on : HandedOn
+        What learners copy for each other, and for snapshots.
 
     Attributes
     ----------
@@ -74,11 +80,13 @@ class RetoldLearner:
         numbers: Numbers,
         theta: Theta,
         settings: dict[int, LearnerSettings],
+        handed_on: HandedOn,
     ) -> None:
         self.process, self.learner = process, learner_of(process)
         self._steps, self._records, self._numbers, self._theta, self._by_revision = (
             steps, records, numbers, theta, settings,
         )  # fmt: skip
+        self._handed_on = handed_on
         self._at = 0
         self._place = {step.event: place for place, step in enumerate(steps)}
         self._values: dict[int, dict[str, Any]] = {}
@@ -96,10 +104,11 @@ class RetoldLearner:
         while self._at <= self._place.get(event, -1):
             step = self._steps[self._at]
             self._at += 1
-            do = _DO.get(type(step))  # copies of a state are for those who take it
-            self._values[step.event] = (do(self, step) if do is not None else None) or {}
+            self._values[step.event] = _DO[type(step)](self, step) or {}
         self.executed = event
         values = self._values.pop(event, {})
+        if record.kind == Kind.STATE_LEFT:
+            values["digest"] = self._handed_on.digest(self.process, record.version, record.digest)
         if "detail" in values:
             values["detail"] = {**record.detail, **values["detail"]}
         return msgspec.structs.replace(record, **values) if values else record
@@ -116,6 +125,8 @@ class RetoldLearner:
         del self._counted[:-512]
 
     def _adopted(self, step: StateAdopted) -> dict[str, Any]:
+        if step.source != "initial":
+            return self._given(step)
         fragments = self._numbers.config.fragments
         self.settings = self._by_revision[0]
         self._copies.clear()
@@ -123,6 +134,27 @@ class RetoldLearner:
         self._counted.clear()
         self._count(step.event)
         return {"digest": self._numbers.adopt(self.learner, step.source)}
+
+    def _given(self, step: StateAdopted) -> dict[str, Any]:
+        """Moments of a peer or a snapshot, and of a peer the fragments that the syncer had not sent."""
+        executor = self._numbers.learners[self.learner]
+        found = self._handed_on.taken(self.process, step.source, step.peer, step.copied, step.number)
+        unsent = [p for p, base in enumerate(executor.base_versions) if base < 0] if step.source == "peer" else []
+        executor.adopt_peer(found.arrays, unsent)
+        tokens = sum(self._c_tokens[p] for p in unsent)
+        for p in unsent:
+            self._c_steps[p] = self._c_tokens[p] = 0
+        self._count(step.event)
+        return {"digest": found.digest, "tokens": tokens}
+
+    def _copied(self, step: StateCopied | SnapshotRecorded) -> None:
+        """Keep what the learner is here; a snapshot holds the copies that wait for their fate, too."""
+        number = step.number if isinstance(step, SnapshotRecorded) else None
+        held = ((p, c.n) for p, copies in self._copies.items() for c in copies if c.event < step.event)
+        executor = self._numbers.learners[self.learner]
+        state = executor.hold(sorted(set(held)) if number is not None else None).arrays(self._numbers.fragmentation)
+        counters = (self._c_steps, self._c_tokens)
+        self._handed_on.put(self.process, step.seq, number, state.to_bytes(), self._n, counters)
 
     def _stepped(self, step: StepEnded) -> dict[str, Any]:
         scale = self.settings.rate_scale
@@ -160,7 +192,7 @@ class RetoldLearner:
         executor.publish_fragment(p)
         made = self._numbers.capture(self.learner, p, step.n, step.codec, step.poison)
         self.handles[self._records[step.event].seq] = made.handle
-        self._copies[p].append(_Copy(step.round, step.n, self._total))
+        self._copies[p].append(_Copy(step.event, step.round, step.n, self._total))
         counted = {"steps": self._c_steps[p], "tokens": self._c_tokens[p]}
         return {"digest": made.digest, "detail": {"bytes": made.nbytes}, **counted}
 
@@ -187,4 +219,6 @@ _DO: dict[type, Any] = {
     ContributionAcknowledged: RetoldLearner._acknowledged,
     SettingApplied: RetoldLearner._setting,
     FaultApplied: RetoldLearner._fault,
+    StateCopied: RetoldLearner._copied,
+    SnapshotRecorded: RetoldLearner._copied,
 }

@@ -8,12 +8,20 @@ import msgspec
 
 from workbench.protocol.events import Received
 from workbench.protocol.messages import Join
-from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
+from workbench.protocol.records import SYNCER, Kind, Record, label_of, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.rebuilding import Mail, Rebuilt, rebuild
 from workbench.replay.counterfactual.retelling import Retelling
+from workbench.tape import TapeError
+
+_HANDED_ON = (Kind.STATE_COPIED, Kind.SNAPSHOT_RECORDED)
+_ONLY = (
+    "learners are found again only where they have handed on no state, to peers or snapshots, and taken none: ask for "
+    "a change that leaves the tape earlier, for an arithmetic one (merge, weights, outer, fold, inner.rate), or for "
+    "all of it anew (--resimulate)"
+)
 
 
 class Life(NamedTuple):
@@ -60,6 +68,10 @@ class AtBranch(NamedTuple):
 def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) -> AtBranch:
     """Find the learners' machines as they were at a branch; their arrays in ``told`` go on to the same point."""
     lives, connections = lives_of(parent), connections_of(parent)
+    state = told.machine.state
+    if state.transfers or state.snapshot is not None:
+        what = "a snapshot is taken" if state.snapshot is not None else "a state is on its way to a learner"
+        raise TapeError(f"the branch lies at event {branch.event}, while {what}; {_ONLY}")
     rebuilt = {}
     for learner in (*range(told.config.learners), *told.machine.state.added):
         begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.past_ns]
@@ -125,6 +137,10 @@ def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: 
     joins = (r for r in told.records if r.kind == Kind.LEARNER_JOINED and r.peer == process)
     first = next((r.version for r in joins if int(r.value) == life.number), 2**31)
     own = [r for r in told.records if r.process == process and r.incarnation >= first]
+    handed = next((r for r in own if r.kind in _HANDED_ON or _is_given(r)), None)
+    if handed is not None:
+        what = Kind(handed.kind).name.lower().replace("_", " ")
+        raise TapeError(f"the branch lies at event {branch.event}, behind {what} of {label_of(process)}; {_ONLY}")
     member = told.machine.state.members.get(life.learner)
     known = member.known_seq if member is not None else 0
     later = [r for r in parent.records[branch.event :] if _is_later(r, process, first, known)]
@@ -132,6 +148,10 @@ def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: 
     ended = (r for r in parent.records if r.kind == Kind.PROCESS_ENDED and r.peer == SYNCER)
     deaths = [r.time_ns for r in ended if r.time_ns <= branch.past_ns]
     return rebuild(life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns)
+
+
+def _is_given(r: Record) -> bool:
+    return r.kind == Kind.STATE_ADOPTED and r.reason != "initial"
 
 
 def _is_later(r: Record, process: int, first: int, known: int) -> bool:

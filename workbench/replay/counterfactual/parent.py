@@ -110,7 +110,7 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     Raises
     ------
     TapeError
-        There is no tape, it holds no training run or nothing that happened, or states that were handed on.
+        There is no tape, it holds no training run or nothing that happened, or it went back to a snapshot.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
@@ -118,13 +118,12 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     records, inputs = tape.wb.records(), tape.wb.inputs()
     if not records or not inputs:
         raise TapeError(f"{tape.name} holds nothing that happened; expected a run that its syncer has recorded")
-    for event, r in enumerate(records):
-        if (r.kind == Kind.STATE_ADOPTED and r.reason != "initial") or r.epoch > 0:
-            what = "was resumed" if r.epoch > 0 else f"took its state from a {r.reason}"
-            raise TapeError(
-                f"event {event}: {label_of(r.process)} {what}; what-if computes anew only runs in which every process "
-                "begins with the first weights; ask about such a run"
-            )
+    resumed = next((event for event, r in enumerate(records) if r.epoch > 0), None)
+    if resumed is not None:
+        raise TapeError(
+            f"event {resumed}: the run went back to a snapshot; what-if asks only runs of one epoch; ask about a run "
+            "that did not go back"
+        )
     numbers = [i for i, item in enumerate(inputs) if item.process == SYNCER]
     positions = tape["inputs"].dataset["event"].values[numbers].tolist()
     if not isinstance(run, xr.DataTree):

@@ -17,11 +17,12 @@ from workbench.config import RunConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
-from workbench.protocol.messages import Fragment, Join, Metadata
+from workbench.protocol.messages import Fragment, Join, Metadata, StateCopy
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.replay.counterfactual.branch import Branch, Sent
 from workbench.replay.counterfactual.comparing import differs
+from workbench.replay.counterfactual.handed_on import HandedOn
 from workbench.replay.counterfactual.learning import RetoldLearner
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.versions import Versions
@@ -29,6 +30,7 @@ from workbench.replay.counterfactual.without import LeftOut
 from workbench.replay.program import read_programs
 from workbench.simulate.numbers import Numbers
 from workbench.tape import Input
+from workbench.training.snapshot_parts import SyncerPart
 
 _encode = msgspec.msgpack.Encoder().encode
 _record = msgspec.msgpack.Decoder(Record).decode
@@ -86,9 +88,12 @@ class Retelling:
         self.orders: dict[int, act.Merge] = {}
         self.lives = 0
         self.renewed: dict[tuple[int, int], Record] = {}
-        programs = read_programs(parent.records).steps
+        read = read_programs(parent.records)
+        programs = read.steps
+        self.handed_on = HandedOn(read)
+        self.parts: dict[int, int] = {}
         self.versions = Versions(parent.records, programs, numbers)
-        made = (parent.records, numbers, self.versions.theta, self.settings)
+        made = (parent.records, numbers, self.versions.theta, self.settings, self.handed_on)
         self.learners = {
             p: RetoldLearner(p, self.left_out.program(p, steps), *made)
             for p, steps in programs.items()
@@ -116,7 +121,7 @@ class Retelling:
         while self.lives < min(incarnation, len(self.parent.starts)):
             record = self.parent.records[self.parent.starts[self.lives]]
             uncommitted: list[tuple[int, int, int]] = []
-            if record.reason == "restart":
+            if record.reason != "new":
                 for round_ in self.machine.state.rounds.values():
                     for contribution in round_.here.values():
                         self.numbers.release(contribution.handle)
@@ -143,6 +148,9 @@ class Retelling:
         if isinstance(event, ev.CommitDone):
             self.numbers.commit(event.fragment, event.version)
             self.versions.keep(event.fragment, event.version)
+        for action in done:
+            if type(action) is act.TakeSnapshot:
+                self.parts[action.snapshot] = self._part()
         found = self._difference(start, stop, made)
         if found is None and self.from_round is not None and self.machine.state.opened_t >= self.from_round:
             found = len(self.records), "round"
@@ -178,6 +186,11 @@ class Retelling:
                 self.versions.merged(record)
         return made
 
+    def _part(self) -> int:
+        """Digest of Theta and outer state."""
+        syncer, places = self.numbers.syncer, range(len(self.numbers.current))
+        return SyncerPart(list(self.numbers.current), [syncer.outer_state(p) for p in places]).digest
+
     def _release(self, done: list[Any]) -> None:
         for action in done:
             if type(action) is act.Release:
@@ -197,6 +210,8 @@ class Retelling:
             return ev.RecordsCame(event.process, [self._evaluated(record) for record in came])
         if isinstance(event, ev.MergeDone) and event.round in self.orders:
             return ev.MergeDone(event.round, event.fragment, *self.numbers.merge(self.orders.pop(event.round)))
+        if isinstance(event, ev.SnapshotWritten) and not event.reason and event.snapshot in self.parts:
+            return ev.SnapshotWritten(event.snapshot, self.parts[event.snapshot])
         return event
 
     def _received(self, event: ev.Received) -> ev.Received:
@@ -207,6 +222,8 @@ class Retelling:
             message = self.counted(message)
         if isinstance(message, Fragment):
             return self._fragment(event, message)
+        if isinstance(message, StateCopy):
+            message = self.handed_on.message(message, sent.learner + FIRST_LEARNER)
         message = self.left_out.message(message, sent.learner + FIRST_LEARNER)
         return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
 

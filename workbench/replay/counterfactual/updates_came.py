@@ -53,7 +53,9 @@ def sendings_of(
             found[r.seq] = made
             waiting[made.learner, made.fragment].append(made)
         elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED) and r.process >= FIRST_LEARNER:
-            if r.kind == Kind.STATE_ADOPTED:  # what was on its way to the process before says nothing any more
+            if (
+                r.kind == Kind.STATE_ADOPTED and r.reason == "initial"
+            ):  # what was on its way to the process before says nothing any more
                 waiting = defaultdict(list, {k: [] if k[0] == learner else v for k, v in waiting.items()})
             boundaries[learner] = r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1))[0]
         elif r.kind == Kind.UPDATE_FOLDED and r.cause is not None and r.cause[1] in found:

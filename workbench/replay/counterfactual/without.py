@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from workbench.algorithms.seeds import sub_seed
+from workbench.protocol.messages import StateCopy
 from workbench.protocol.poisoning import WEIGHTS
 from workbench.protocol.records import Kind, Record, process_of
 from workbench.replay.counterfactual.plan import Struck
@@ -61,7 +62,11 @@ class LeftOut:
         if not self.gone:
             return r
         cause = (r.cause[0], self.seq(*r.cause)) if r.cause is not None else None
-        return msgspec.structs.replace(r, seq=self.seq(r.process, r.seq), clock=self.clock(r.clock), cause=cause)
+        columns = {"seq": self.seq(r.process, r.seq), "clock": self.clock(r.clock), "cause": cause}
+        copier = _copier(r)
+        if copier >= 0:
+            columns["version"] = self.seq(copier, r.version)
+        return msgspec.structs.replace(r, **columns)
 
     def records(self, given: Iterable[Record]) -> list[Record]:
         """Records in the new numbers, without those that are left out."""
@@ -74,6 +79,8 @@ class LeftOut:
         columns: dict[str, Any] = {"clock": self.clock(message.clock)}
         if hasattr(message, "origin"):
             columns["origin"] = self.seq(process, message.origin)
+        if isinstance(message, StateCopy):
+            columns["copied"] = self.seq(process, message.copied)
         return msgspec.structs.replace(message, **columns)
 
     def program(self, process: int, steps: list[Step]) -> list[Step]:
@@ -87,6 +94,15 @@ class LeftOut:
             elif not (isinstance(step, FaultApplied) and (process, step.fragment, WEIGHTS) in self._poisoned):
                 kept.append(step)
         return kept
+
+
+def _copier(r: Record) -> int:
+    """The process whose record a column names: that at which it copied its state; -1 where there is none."""
+    if r.kind == Kind.STATE_LEFT:
+        return r.process
+    if r.kind == Kind.STATE_SENT:
+        return int(r.detail["donor"])
+    return r.peer if r.kind == Kind.STATE_ADOPTED and r.reason == "peer" else -1
 
 
 def _seeds(s: Struck) -> list[int]:
