@@ -52,7 +52,7 @@ def test_every_kind_can_be_scripted(scenario: Path, kind: str) -> None:
     when = {"at_s": None} if kind == "late" else {}
     scenario.write_text(one(kind=f'"{kind}"', **when))
     (fault,) = load_faults(scenario, CONFIG).faults
-    assert fault.kind == kind and fault.learner == (-1 if kind in SYNCER_KINDS else 0)
+    assert fault.kind == kind and fault.learner == (-1 if kind in (*SYNCER_KINDS, "add") else 0)
 
 
 def test_what_a_kind_has_of_its_own_and_when_it_strikes(scenario: Path) -> None:

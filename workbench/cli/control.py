@@ -19,6 +19,8 @@
                            contributions; --factor X of scale (10);
                            --persistent: on its own weights too
   heal LEARNER             end what lasts: slow, cut, delay, loss, bandwidth
+  add                      one more learner (--count N) takes part
+  remove LEARNER           it leaves for good
   release LEARNER          let a learner that is quarantined in again
   revive TARGET            start again what failed or was killed for good
   set KEY=VALUE ...        change live settings
@@ -52,6 +54,8 @@ FLAGS: dict[str, tuple[str, ...]] = {
     "bandwidth": ("bytes_per_s", "for_s"),
     "poison": ("kind", "count", "factor", "persistent"),
     "heal": (),
+    "add": ("count",),
+    "remove": (),
     "release": (),
     "revive": (),
     "set": (),
@@ -72,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--for", dest="for_s", help="seconds that a fault lasts", **seconds)
     parser.add_argument("--factor", metavar="X", type=float, help="of slow and of poison --kind scale")
     parser.add_argument("--direction", metavar="WORD", help="of cut (both, up, down) and lose (up, down)")
-    parser.add_argument("--count", metavar="N", type=int, help="messages of lose, contributions of poison")
+    parser.add_argument("--count", metavar="N", type=int, help="of lose (messages), poison (contributions), add")
     parser.add_argument("--delay", dest="delay_s", help="seconds of a delay", **seconds)
     parser.add_argument("--jitter", dest="jitter_s", help="seconds by which a delay varies", **seconds)
     parser.add_argument("--share", metavar="X", type=float, help="share of messages that are lost, 0 to 1")
@@ -118,8 +122,12 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
         return {"done": "stop", "run": str(run.path)}
     if action == "set":
         return {"done": "set", "revision": run.set(settings_of(arguments.what), who=arguments.who)}
+    given |= {"who": arguments.who} if action in ("add", "remove", "release") else {}
+    if action == "add":
+        if arguments.what:
+            raise ConfigError(f"add takes no {arguments.what[0]!r}: the next numbers are given out (--count N)")
+        return {"done": "add", "learners": run.add(**given)}
     target = target_of(arguments.what, action)
-    given |= {"who": arguments.who} if action == "release" else {}
     came = getattr(run, action)(target, **given)
     done = {"done": action, "target": target}
     if action == "heal":

@@ -136,7 +136,7 @@ def _learner_line(one: Status, labels: int, now_s: float) -> Text:
 def note_of(one: Status, state: str) -> str:
     """Return what there is to add to a learner's state."""
     starts = max(one["number"], one.get("starts", 0))
-    if state in ("down", "failed", "ended"):
+    if state in ("down", "failed", "ended", "removed"):
         return one.get("how", "")
     if one["state"] == "never seen":
         return "never seen"

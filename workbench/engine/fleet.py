@@ -21,6 +21,7 @@ from workbench.engine.processes import STEADY_AFTER_S, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.restarts import Restarts
 from workbench.engine.resuming import Resume, Resumed
+from workbench.engine.roster import REMOVED, Roster
 from workbench.engine.snapshotting import Snapshots
 from workbench.engine.striker import Striker
 from workbench.engine.timers import Timers
@@ -86,6 +87,7 @@ class Fleet:
         self.striker = Striker(self, plan)
         self.ending = Ending(self)
         self.restarts = Restarts(self)
+        self.roster = Roster(self)
         self.nursery = Nursery(folder.logs)
         watch(self.nursery.link, "nursery", None)
 
@@ -101,7 +103,9 @@ class Fleet:
 
     def start(self, managed: Managed) -> None:
         """Have a process started, learners by whatever starts them."""
-        if managed.learner >= 0:
+        if managed.learner in self.roster.removed:
+            managed.state = REMOVED
+        elif managed.learner >= 0:
             self.launcher.start(managed)
         else:
             self.spawn(managed)
@@ -197,7 +201,7 @@ class Fleet:
     def _awaited(self, learner: Managed) -> bool:
         """Whether a learner is one of the first and not ready yet: one that is to start late, or has ended, is not."""
         late = learner.learner in self.striker.late
-        return not (learner.ready or late or learner.state in ("ended", "failed") or not learner.number)
+        return not (learner.ready or late or learner.state in ("ended", "failed", REMOVED) or not learner.number)
 
     def _go(self, learners: Sequence[Managed]) -> None:
         self.away = True
@@ -258,6 +262,7 @@ class Fleet:
         if status["began"]:
             self.striker.begin()
         self.striker.progress(status["merges"], status["round"])
+        self.roster.follow(status["added"], status["removed"])
         for key, seen in status["learners"].items():
             self.launcher.seen(self.learners[int(key)], seen)
 

@@ -8,6 +8,7 @@ from typing import Any
 from workbench.config import ConfigError
 from workbench.protocol.faults import NUMBER_KINDS
 
+ADDED_MAX = 64
 CUTS = {"both": "cut", "up": "cut_up", "down": "cut_down"}
 """Kind of a cut by its direction: both, to the syncer, to the learner."""
 
@@ -116,6 +117,16 @@ class Injecting(ABC):
     def heal(self, target: int) -> int:
         """End all faults of a learner's link, and its slow-downs; returns how many those were."""
         return int(self._ask({"verb": "heal", "target": target})["healed"])
+
+    def add(self, count: int = 1, who: str = "python") -> list[int]:
+        """Have ``count`` more learners take part, with data of their own; returns their numbers."""
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= ADDED_MAX:
+            raise ConfigError(f"count = {count!r}; allowed: 1 to {ADDED_MAX} learners at a time")
+        return [int(self._ask({"verb": "add", "who": who})["learner"]) for _ in range(count)]
+
+    def remove(self, target: int, who: str = "python") -> None:
+        """Take a learner out of the run for good: what no merge has of it is lost, its number stays its own."""
+        self._ask({"verb": "remove", "target": target, "who": who})
 
     def release(self, target: int, who: str = "python") -> None:
         """Let a learner that is quarantined into the merges again.  The tape says ``who`` asked."""

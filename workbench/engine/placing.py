@@ -36,10 +36,10 @@ def threads_of(config: RunConfig) -> int | None:
 
 
 def place_of(config: RunConfig, learner: int) -> tuple[int, ...]:
-    """Cores that a process stays on, empty for all; only learners (``learner`` from 0) are pinned."""
+    """Cores that a process stays on, empty for all; only learners are pinned, added ones as ``m mod learners``."""
     if learner < 0 or not hasattr(os, "sched_getaffinity"):
         return ()
-    return cores_of(config.machine.cores, learner, config.learners, sorted(os.sched_getaffinity(0)))
+    return cores_of(config.machine.cores, learner % config.learners, config.learners, sorted(os.sched_getaffinity(0)))
 
 
 def fingerprint_there(fingerprint: Mapping[str, Any], cores: tuple[int, ...]) -> dict[str, Any]:

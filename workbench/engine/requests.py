@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from workbench.config import ConfigError
 from workbench.engine.links import Link
 from workbench.engine.processes import BACKOFF_FIRST_S, Managed
 from workbench.engine.runtime_folder import is_stopped
-from workbench.protocol.faults import Fault
+from workbench.protocol.faults import ROSTER_KINDS, Fault
+from workbench.protocol.records import label_of, process_of
 from workbench.protocol.scenario import fault_of
 
 if TYPE_CHECKING:
@@ -65,6 +67,8 @@ class Requests:
 
     def _struck(self, fault: Fault) -> dict[str, Any]:
         target = self.fleet.learners[fault.learner] if fault.learner >= 0 else self.fleet.syncer
+        if fault.kind in ROSTER_KINDS:
+            raise Refused(f"{fault.kind} as a fault is for scenarios; ask for it itself: control RUN {fault.kind}")
         if fault.kind == "late":
             raise Refused("late is for scenarios: a learner that has started cannot start late any more")
         out_of_reach = self.fleet.launcher.why_not(target) if fault.learner >= 0 else ""
@@ -107,6 +111,33 @@ class Requests:
         message = {"release": target, "who": str(request.get("who", "control"))}
         self._ask_syncer(message, lambda answer: reply(_released(answer, self.fleet.learners[target].label)))
 
+    def _add(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
+        if self.fleet.listening is not None:
+            raise Refused("the learners of this run are started by hand; add is for runs that start their own")
+        self._change_roster(self.fleet.roster.add, request, lambda answer: reply(_added(answer)))
+
+    def _remove(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
+        target = request.get("target")
+        if isinstance(target, bool) or not isinstance(target, int) or target < 0:
+            raise Refused(f"target = {target!r}; allowed: a learner of the run")
+        done = {"done": "remove", "target": label_of(process_of(target))}
+        self._change_roster(
+            partial(self.fleet.roster.remove, target),
+            request,
+            lambda answer: reply(done if answer["why_not"] is None else {"error": answer["why_not"]}),
+        )
+
+    def _change_roster(
+        self,
+        ask: Callable[[str, Callable[[dict[str, Any]], Any]], bool],
+        request: dict[str, Any],
+        answered: Callable[[dict[str, Any]], Any],
+    ) -> None:
+        if self.fleet.ending.finished:
+            raise Refused("the run is ending: nobody is added or removed any more")
+        if not ask(str(request.get("who", "control")), answered):
+            raise Refused("there is no syncer at this moment; ask again")
+
     def _ask_syncer(self, message: dict[str, Any], answered: Callable[[dict[str, Any]], Any]) -> None:
         """Have the syncer decide; whoever asked is answered when it has."""
         self._ticket += 1
@@ -137,11 +168,19 @@ _VERBS: dict[str, Callable[..., dict[str, Any] | None]] = {
     "fault": Requests._fault,
     "heal": Requests._heal,
     "set": Requests._set,
+    "add": Requests._add,
+    "remove": Requests._remove,
     "release": Requests._release,
     "revive": Requests._revive,
     "snapshot": Requests._snapshot,
     "stop": Requests._stop,
 }
+
+
+def _added(answer: dict[str, Any]) -> dict[str, Any]:
+    if answer["why_not"] is not None:
+        return {"error": answer["why_not"]}
+    return {"done": "add", "learner": answer["added"][-1]}
 
 
 def _released(answer: dict[str, Any], label: str) -> dict[str, Any]:

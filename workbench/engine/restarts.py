@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from workbench.engine.ending import LOST, WRONG
 from workbench.engine.processes import FAILED_STARTS_MAX, Managed
+from workbench.engine.roster import REMOVED
 from workbench.protocol.records import Kind
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ class Restarts:
 
     def _again(self, managed: Managed, how: str) -> None:
         """Back off, then start once more; what never gets anywhere is left alone and shown."""
+        if managed.learner in self.fleet.roster.removed:
+            managed.state = REMOVED
+            return
         if how == "exit 0" and managed is not self.fleet.evaluator:
             managed.state = "ended"
             return

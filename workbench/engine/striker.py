@@ -13,7 +13,7 @@ from workbench.engine.layout import Plan
 from workbench.engine.link_faults import told
 from workbench.engine.processes import Managed
 from workbench.protocol.acting import Acting, seeded
-from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, ended, injected
+from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, ROSTER_KINDS, SCENARIO, Fault, ended, injected
 from workbench.protocol.records import Kind
 
 if TYPE_CHECKING:
@@ -72,17 +72,31 @@ class Striker:
         fleet = self.fleet
         self.struck += 1
         acting = Acting(self.struck, replace(fault, seed=seeded(fault, self.struck, fleet.config.seed)))
-        target = fleet.syncer if fault.learner < 0 else fleet.learners[fault.learner]
-        out_of_reach = fault.learner >= 0 and fleet.launcher.why_not(target)
-        effect = not (fleet.ending.finished or out_of_reach) and self._act(target, acting)
+        target = self._target(fault)
+        effect = target is not None and self._is_in_reach(target, fault) and self._act(target, acting)
         fleet.reports.supervisor(Kind.FAULT_INJECTED, **injected(fault, acting.number, fleet.now(), effect))
         if fault.every_ns and fault.times != 1 and not fleet.ending.finished:
             later = replace(fault, times=max(0, fault.times - 1))
             fleet.timers.after(fault.every_ns / 1e9, self.strike, later)
         return effect
 
+    def _target(self, fault: Fault) -> Managed | None:
+        """Whom a fault strikes, None if there is no such learner yet."""
+        if fault.learner < 0:
+            return self.fleet.syncer
+        return self.fleet.learners[fault.learner] if fault.learner < len(self.fleet.learners) else None
+
+    def _is_in_reach(self, target: Managed, fault: Fault) -> bool:
+        if self.fleet.ending.finished:
+            return False
+        return fault.learner < 0 or fault.kind in ROSTER_KINDS or not self.fleet.launcher.why_not(target)
+
     def _act(self, target: Managed, acting: Acting) -> bool:
         kind = acting.fault.kind
+        if kind == "add":
+            return self.fleet.roster.add(SCENARIO, lambda answer: None)
+        if kind == "remove":
+            return self.fleet.roster.remove(target.learner, SCENARIO, lambda answer: None)
         if kind in LASTING_KINDS:
             return self._last(target, acting)
         if kind == "late":

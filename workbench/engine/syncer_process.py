@@ -131,6 +131,8 @@ class SyncerProcess:
         """What somebody who was started by hand is told, or why it cannot take part."""
         if not 0 <= ask.learner < self.config.learners:
             return f"there is no learner {ask.learner} in this run; allowed: --learner 0 to {self.config.learners - 1}"
+        if ask.learner in self.driver.machine.state.removed:
+            return f"learner {ask.learner} was removed from this run; no process of it is taken in any more"
         difference = first_difference(claims, ask.claims)
         if difference:
             return difference
@@ -229,6 +231,12 @@ class SyncerProcess:
         elif "snapshot_written" in message:
             give(ev.SnapshotWritten(message["snapshot_written"], message["digest"], message["reason"]))
             self.driver.snapshots.drop()
+        elif "add" in message or "remove" in message:
+            self.book.refused = None
+            who = message["who"]
+            give(ev.AddAsked(who) if "add" in message else ev.RemoveAsked(message["remove"], who))
+            roster = {"added": list(state.added), "removed": list(state.removed)}
+            self.link.send({"answer": message["ticket"], "why_not": self.book.refused, **roster})
         elif "stop" in message:
             give(ev.StopAsked(message["stop"]))
         elif "acting" in message:

@@ -130,6 +130,8 @@ class StatusBook:
             "last_merge": self.last_merge,
             "storage_full": self.storage_full,
             "revision": state.book.revision,
+            "added": list(state.added),
+            "removed": list(state.removed),
             "learners": {str(m): self._learner(state, m, now) for m in state.members},
         }
 

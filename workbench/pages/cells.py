@@ -8,7 +8,7 @@ from workbench.tape.moment import LearnerThen, Moment
 from workbench.views.states import COLOURS, STATES, silence, state_of
 
 Cell = dict[str, Any]
-GONE = ("down", "failed", "ended", "lost", "left")
+GONE = ("down", "failed", "ended", "removed", "lost", "left")
 
 
 def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
@@ -18,7 +18,8 @@ def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
     acting = [kind.replace("_", " ") for kind in one.get("acting", ())]
     said = silence(one) if state == "silent" else str(one.get("how") or "") if state in GONE else ""
     notes = [said, f"start {starts}" if starts > 1 else "", f"under {', '.join(acting)}" if acting else ""]
-    button = "" if not may_control or state in ("ended", "lost", "left") else "revive" if state in GONE else "kill"
+    acts = may_control and state not in ("ended", "removed", "lost", "left")
+    button = "" if not acts else "revive" if state in GONE else "kill"
     return cell(str(one["label"]), state, one.get("step"), one.get("behind"), one.get("loss"), notes, button)
 
 

@@ -92,6 +92,7 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.LEARNER_LOST: lambda e: f"lost: {e.reason}",
     Kind.LEARNER_STARVED: lambda e: f"missed {e.steps:,} rounds running, most often: {e.reason}",
     Kind.LEARNER_STALLED: lambda e: f"stalled: no step for {e.value:.2f} s",
+    Kind.LEARNER_ADDED: lambda e: f"{label_of(e.peer)} was added to the run",
     Kind.QUORUM_LOST: lambda e: f"quorum lost: {e.value:.0f} of {e.steps} needed",
     Kind.QUORUM_REGAINED: lambda e: f"quorum regained: {e.value:.0f} there, {e.steps} needed",
     Kind.RUN_ENDED: lambda e: f"run ended: {e.reason}, {e.value:,.0f} merges",
@@ -112,7 +113,8 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
 }  # fmt: skip
 
 NOTABLE = frozenset({
-    Kind.SYNCER_STARTED, Kind.ROUNDS_BEGAN, Kind.LEARNER_JOINED, Kind.LEARNER_HEALED, Kind.LEARNER_LOST,
+    Kind.SYNCER_STARTED, Kind.ROUNDS_BEGAN, Kind.LEARNER_ADDED, Kind.LEARNER_JOINED, Kind.LEARNER_HEALED,
+    Kind.LEARNER_LOST,
     Kind.LEARNER_STARVED, Kind.LEARNER_STALLED, Kind.QUORUM_LOST, Kind.QUORUM_REGAINED, Kind.SELF_STOPPED,
     Kind.RUN_ENDED, Kind.FRAGMENT_DROPPED, Kind.MERGED, Kind.ROUND_SKIPPED, Kind.ROUND_ABORTED, Kind.SETTING_CHANGED,
     Kind.SETTING_REFUSED, Kind.PROCESS_STARTED, Kind.PROCESS_ENDED, Kind.FAULT_INJECTED, Kind.FAULT_ENDED,

@@ -24,6 +24,7 @@ STATES = {
     "failed": "✕",
     "left": "·",
     "ended": "·",
+    "removed": "·",
 }
 """A sign for each state of a learner; the word always stands beside it."""
 
@@ -43,11 +44,14 @@ COLOURS = {
     "failed": VERMILLION,
     "left": "#808080",
     "ended": "#808080",
+    "removed": "#808080",
 }
 """A colour for each state, for pages."""
 
 
-FOR_GOOD = ("left", "ended", "failed", "quarantined")
+LOST_AS = {"heartbeat": "silent", "ended": "ended", "left": "left", "removed": "removed"}
+"""What a learner without a connection is, by the reason for which it was lost."""
+FOR_GOOD = ("left", "ended", "removed", "failed", "quarantined")
 """States that only somebody can end: nobody waits for such a learner."""
 
 
@@ -89,7 +93,7 @@ def silence(learner: dict[str, Any]) -> str:
 def state_of(learner: dict[str, Any]) -> str:
     """Return the word for what a learner does now, from the states of its process and of its connection."""
     process = learner["state"]
-    if process in ("failed", "ended", "stopped", "starting", "lost", "left", "silent"):
+    if process in ("failed", "ended", "removed", "stopped", "starting", "lost", "left", "silent"):
         return str(process)
     if process == "waiting":
         return "down" if learner["number"] else "waiting"
@@ -97,7 +101,7 @@ def state_of(learner: dict[str, Any]) -> str:
     if any(kind.startswith("cut") for kind in acting):
         return "cut off"
     if not learner.get("connected"):
-        return {"heartbeat": "silent", "ended": "ended", "left": "left"}.get(learner.get("lost", ""), "waiting")
+        return LOST_AS.get(learner.get("lost", ""), "waiting")
     if learner.get("stalled"):
         return "stalled"
     if not learner.get("healed"):
