@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from tests.engine.real_runs import GUARD_S, lives, of_kind, records_of, tiny, until
 from workbench.analysis.summary import summary
+from workbench.cli.main import main
 from workbench.cli.train import is_balanced
 from workbench.config import ConfigError
 from workbench.engine import control
@@ -185,6 +187,26 @@ run.wait(rounds=3, timeout_s=120)
 print(*run.status()["processes"], flush=True)
 time.sleep(600)
 """
+
+
+def test_a_run_whose_nursery_is_killed_is_lost_with_its_tape_closed_and_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = launch(tiny(2), tmp_path / "run")
+    run.wait(rounds=5, timeout_s=GUARD_S)
+    pids = run.status()["processes"]
+    nursery = psutil.Process(pids[0]).ppid()
+    os.kill(nursery, signal.SIGKILL)
+    began = time.monotonic()
+    with pytest.raises(RunEnded, match="the process that starts the others is gone") as ended:
+        run.wait(timeout_s=GUARD_S)
+    print(f"ended {time.monotonic() - began:.2f} s after its nursery")
+    assert ended.value.code == 3
+    assert not any(lives(pid) for pid in (*pids, nursery))
+    assert open_tape(run.path).attrs["closed"]
+    assert main(["inspect", str(run.path)]) == 0
+    assert "ended with exit code 3: the process that starts the others is gone" in capsys.readouterr().out
+    assert replay(run.path).bit_exact
 
 
 def test_run_ends_with_the_script_that_launched_it(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ EVALUATIONS = 4
 """Times that the last evaluation took, for those that may still come at the end."""
 HURRY_LIMIT_S = 4.0
 LEARNERS_LIMIT_S = 3.0
+LOST_LIMIT_S = 30.0
+"""So long the tape of a run that is lost may take to be closed."""
 DONE, AGAINST, WRONG, LOST = 0, 1, 2, 3
 
 
@@ -79,7 +81,7 @@ class Ending:
         if not self.line:
             self.code, self.line = code, line
         self.finished = self.finished or "lost"
-        self.fleet.timers.after(LEARNERS_LIMIT_S if self.fleet.run_id else 0.0, self._give_up)
+        self.fleet.timers.after(LOST_LIMIT_S if self.fleet.run_id else 0.0, self._give_up)
         self._end_learners()
         self._close_journal()
         self.look()

@@ -283,10 +283,13 @@ class Fleet:
         return {**self.identity, "fingerprint": fingerprint_there(self.identity["fingerprint"], cores)}
 
     def look_after_nursery(self) -> None:
-        """Without the nursery nothing can be started, and what it had started is gone."""
-        if self.nursery.link.closed and not self.over and not self.ending.line:
+        """Without the nursery nothing can be started; of what it had started syncer and recorder end in order."""
+        if not self.nursery.link.closed or self.over:
+            return
+        if not self.ending.line:
             log = self.folder.logs / "nursery.log"
             self.ending.lose(LOST, f"the process that starts the others is gone; see {log}")
+        self.restarts.unheard()
 
     def flush(self) -> None:
         """Send what waits."""

@@ -53,6 +53,15 @@ class Restarts:
             self._again(managed, how)
         fleet.ending.look()
 
+    def unheard(self) -> None:
+        """Nobody says any more who has ended: most died with the nursery, the others are gone when their link is."""
+        fleet = self.fleet
+        outliving = (fleet.syncer, fleet.recorder)
+        for managed in (fleet.preparer, fleet.evaluator, *fleet.learners, *outliving):
+            if managed not in outliving or managed.link is None or managed.link.closed:
+                managed.pid, managed.state = 0, "ended"
+        fleet.ending.look()
+
     def _again(self, managed: Managed, how: str) -> None:
         """Back off, then start once more; what never gets anywhere is left alone and shown."""
         if managed.learner in self.fleet.roster.removed:

@@ -173,7 +173,8 @@ class SyncerProcess:
         self._report(last=True)
         if self.config.eval_every and self.evaluated_at != self.driver.machine.state.merges:
             self._ask_evaluation()
-        self.link.send({"finished": self.driver.finished})
+        if self.driver.finished:
+            self.link.send({"finished": self.driver.finished})
         until = time.monotonic() + CLOSE_LIMIT_S
         while not (self.close_asked or self.link.closed or time.monotonic() > until):
             self.driver.turn(self.telemetry.left_ms)
