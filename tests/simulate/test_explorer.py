@@ -29,6 +29,8 @@ REGRESSIONS = {
     1657: "a snapshot between a merge and its commit held the new version's contributions and the old version",
     1903: "a snapshot whose MARKER was lost kept joiners waiting for a minute",
     101264: "a syncer that had been stopped called a learner silent whose message it had not yet taken",
+    201754: "going back to a snapshot brought back a quorum of more learners than had been left",
+    203630: "going back to a snapshot opened a round again whose merge the snapshot held",
     51711: "a round with a refused contribution whose learner was lost then: the check did not count it toward K",
 }
 """Seeds that failed once, and what was wrong."""

@@ -57,6 +57,7 @@ def open_rounds(core: SyncerCore) -> bool:
     opened = False
     while len(state.rounds) < state.fixed.in_flight_max and state.merges + len(state.rounds) < state.fixed.rounds:
         skip_backlog(core)
+        _pass_what_is_merged(state)
         t, p = state.next_t, state.next_p
         if any(r.p == p for r in state.rounds.values()):
             break
@@ -67,6 +68,12 @@ def open_rounds(core: SyncerCore) -> bool:
     if opened:
         renew_closed_below(state)
     return opened
+
+
+def _pass_what_is_merged(state: SyncerState) -> None:
+    """A snapshot may hold the merge of a round that is later than one still open then: going back repeats only that."""
+    while state.version_rounds[state.next_p] >= state.next_t:
+        state.next_t, state.next_p = next_round(state, state.next_t)
 
 
 def open_round(core: SyncerCore, t: int, p: int) -> None:

@@ -119,6 +119,7 @@ class SyncerMachine:
             core.record(Kind.RESTORED, value=float(cut["snapshot"]), digest=cut["digest"])
             for t, p in aborted:
                 core.record(Kind.ROUND_ABORTED, round=t, fragment=p, reason="rolled_back")
+            _fit_quorum(core)
         if reason != "new":
             _note_restart(core, uncommitted)
             quorum.judge(core)
@@ -262,6 +263,13 @@ def _settings_asked(core: SyncerCore, event: SettingsAsked) -> None:
     for member in state.members.values():
         if member.connected:
             membership.send_settings(core, member)
+
+
+def _fit_quorum(core: SyncerCore) -> None:
+    """Going back brings back the quorum of then, but not learners that have been removed since."""
+    there = len(quorum.expected(core.state))
+    if there < core.state.book.policy.quorum:
+        _settings_asked(core, SettingsAsked({"quorum": there}, "resume"))
 
 
 def _stop_asked(core: SyncerCore, event: StopAsked) -> None:
