@@ -26,6 +26,8 @@ STAMP = VENV / ".stamp"
 STARTED = VENV / ".started"
 SOURCES = ("requirements.lock", "pyproject.toml", ".ci/install.py")
 SKIPPED = r"/(tests?|testing|lib2to3|pip|experimental/jax2tf)/"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_LIMIT_S = 300
 SUPPORTED = ("3.11", "3.12", "3.13")
 
 
@@ -56,12 +58,27 @@ def install() -> None:
     say("installing the packages of requirements.lock")
     run(*pip, "--no-compile", "--requirement", ROOT / "requirements.lock")
     run(*pip, "--no-build-isolation", "--editable", ROOT)
+    offer_browser()
     say("compiling bytecode")
     library = next((VENV / "lib").glob("python3*/site-packages"))
     # A package may ship a file for another Python: what does not compile is not imported either.
     run(PYTHON, "-m", "compileall", "-qq", "-j", "0", "-x", SKIPPED, library, ROOT / "workbench", check=False)
     STARTED.unlink()
     say(f"ready after {time.monotonic() - began:.0f} s")
+
+
+def offer_browser() -> None:
+    """Install Debian's Chromium for the tests of pages where there is none and this process may; never fail."""
+    if any(map(shutil.which, BROWSERS)):
+        return
+    command = ("apt-get", "install", "--yes", "--no-install-recommends", "chromium")
+    if os.geteuid() == 0 and shutil.which(command[0]):
+        say("installing chromium, for the tests of pages")
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, timeout=BROWSER_LIMIT_S)
+    if not any(map(shutil.which, BROWSERS)):
+        say("no Chromium here: tests of pages in a browser are skipped; on Debian type apt install chromium")
 
 
 @contextlib.contextmanager

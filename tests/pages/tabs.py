@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-GUARD_MS = 60_000
+GUARD_MS = 120_000
 WIDTHS = (1280, 800)
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [

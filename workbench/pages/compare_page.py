@@ -13,7 +13,8 @@ from workbench.pages import style
 from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
 from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.comparison_html import settings_html, story_html, then_html
-from workbench.pages.linked import AXES, Linked
+from workbench.pages.exports import code_of_comparison
+from workbench.pages.linked import AXES, OF_CURVES, Linked
 from workbench.pages.scrubber import Scrubber
 from workbench.pages.session import Session, trouble_parts
 from workbench.pages.timelines import NAMES
@@ -21,6 +22,10 @@ from workbench.tape import TapeError
 
 LISTED_MAX = 60
 STEP = 10
+SHARE = "".join((
+    style.do("link", "copy link"), style.do("code", "copy as code"),
+    style.do("png", "PNG", "PNG: pictures of the figures"),
+))  # fmt: skip
 KEYS = ["ArrowLeft", "ArrowRight", "Home", "End"]
 SHEET = (("← →", "move all cursors by a hundredth"), ("Shift ← →", "by a tenth"), ("Home End", "to the start, the end"))
 
@@ -113,7 +118,7 @@ class _Compare:
         runs = f"{len(linked.names)} runs"
         return [
             style.header(runs, "≡ compare", [("other runs", session.link(COMPARE)), ("runs", session.link(START))]),
-            style.card(style.html(story_html(linked, session))),
+            style.card(style.html(story_html(linked, session) + f'<div class="dos">{SHARE}</div>')),
             style.card(self.axis, self.strip, style.html("<h2>At the cursor</h2>"), self.then),
             style.beside(
                 style.column(style.card(style.html(settings_html(linked))), share=5),
@@ -143,6 +148,9 @@ class _Compare:
         elif said.get("theme") in ("light", "dark"):
             self._theme = said["theme"]
             self._document.add_next_tick_callback(self._draw)
+        elif said.get("do") == "code":
+            code = code_of_comparison(self.linked.recordings, OF_CURVES[self.at.axis])
+            self.browser.offer_text("This comparison as code", code)
         elif "key" in said:
             here = 1000 if self.at.at < 0 else self.at.at
             by = STEP * (10 if said.get("shift") else 1)

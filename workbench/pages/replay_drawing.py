@@ -35,6 +35,10 @@ class Drawing:
     document : bokeh Document
     said : pane
         Where it is said that something cannot be drawn.
+
+    Attributes
+    ----------
+    theme : str
     """
 
     grounds = (
@@ -45,7 +49,7 @@ class Drawing:
 
     def __init__(self, site: Site, recording: Recording, document: Any, said: Any) -> None:
         self._site, self._recording, self._document, self._said = site, recording, document, said
-        self._theme, self._name, self._time_s = THEMES[0], "", 0.0
+        self.theme, self._name, self._time_s = THEMES[0], "", 0.0
         self._reaches: Reaches = []
         self._lanes: Any = None
         self._course: Any = None
@@ -55,8 +59,8 @@ class Drawing:
 
     def wear(self, theme: str) -> None:
         """Draw everything anew in another theme."""
-        if theme in THEMES and theme != self._theme:
-            self._theme, self._stale_lanes = theme, True
+        if theme in THEMES and theme != self.theme:
+            self.theme, self._stale_lanes = theme, True
             self.move(self._time_s, self._reaches)
             if self._name:
                 self.draw_course(self._name)
@@ -79,7 +83,7 @@ class Drawing:
         try:
             while self._lanes is None or self._stale_lanes or not self._lanes.hold(self._time_s):
                 self._stale_lanes = False
-                lanes = partial(Lanes, self._recording, self._time_s, self._theme)
+                lanes = partial(Lanes, self._recording, self._time_s, self.theme)
                 self._lanes = await loop.run_in_executor(self._site.drawing, lanes)
                 self._lanes.move(self._time_s, self._reaches)
                 self.lane_pane.object = self._lanes.figure
@@ -96,14 +100,14 @@ class Drawing:
             from workbench.pages.replay_figures import Course
 
             loop = asyncio.get_running_loop()
-            theme = self._theme
+            theme = self.theme
             try:
                 course = await loop.run_in_executor(self._site.drawing, partial(Course, self._recording, name, theme))
             except (TapeError, ConfigError) as error:
                 self.course_pane.object = None
                 self._said.object = style.banner_html(str(error), bad=True)
                 return
-            if (name, theme) == (self._name, self._theme):  # else another one was asked for meanwhile
+            if (name, theme) == (self._name, self.theme):  # else another one was asked for meanwhile
                 course.move(self._time_s)
                 self._course, self.course_pane.object = course, course.figure
 

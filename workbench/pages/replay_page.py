@@ -20,6 +20,7 @@ from workbench.pages.inspector import inspector_html
 from workbench.pages.recording import Look, Recording
 from workbench.pages.replay_drawing import COURSES, Drawing
 from workbench.pages.session import Session, trouble_parts
+from workbench.pages.share import Share
 from workbench.pages.transport import SHEET, Transport
 from workbench.pages.vitals import then_vitals
 from workbench.pages.widgets import EventList, LearnerGrid
@@ -74,6 +75,7 @@ class _Replay:
         self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture=session.address.run.rpartition("/")[2])
         self.browser.heard = self._heard
         self.transport = Transport(recording, self.go, lambda axis: self.move(axis=axis), self.at.event, self.at.axis)
+        self.share = Share(session, recording, self.browser)
         self.fork = ForkForm(session, recording)
         self.drawing = Drawing(session.site, recording, document, self.inspector)
         self.which: Any = pn.widgets.Select(
@@ -114,6 +116,7 @@ class _Replay:
                     style.card(style.html("<h2>Learners at the cursor</h2>"), self.grid),
                     style.card(style.html("<h2>Events around the cursor</h2>"), self.show, around),
                     self.fork.panel(),
+                    self.share.panel(),
                     share=5,
                 ),
                 style.column(
@@ -172,6 +175,8 @@ class _Replay:
             self.drawing.wear(str(said["theme"]))
         elif "key" in said:
             self._key(str(said["key"]), bool(said.get("shift")))
+        elif said.get("do") in ("code", "perfetto", "csv", "report"):
+            self.share.take(str(said["do"]), self.at, self.drawing.theme)
         elif said.get("do") in ("go", "hold") and str(said.get("event", "")).isdecimal():
             self.go(int(said["event"])) if said["do"] == "go" else self._hold()
 

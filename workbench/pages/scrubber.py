@@ -1,4 +1,4 @@
-"""The strip over a whole run along which a cursor is dragged: the loss, faults and exclusions in small."""
+"""What is dragged: a cursor on the strip over a whole run, and a number on a scale."""
 
 from __future__ import annotations
 
@@ -55,3 +55,25 @@ svg {{ width: 100%; height: 100%; display: block; }}
 """]  # fmt: skip
 
     _esm = script("scrubber")
+
+
+class Slide(Component):
+    """A whole number on a scale from 0; it says ``{"value": …}`` when it is let go.
+
+    Attributes
+    ----------
+    label : str
+    now, most : int
+    """
+
+    label = param.String(default="")
+    now = param.Integer(default=0)
+    most = param.Integer(default=100)
+
+    _stylesheets: ClassVar[list[str]] = [FONT, f"""
+label {{ display: flex; flex-direction: column; gap: 4px; color: {TEXT}; }}
+input {{ width: 100%; margin: 0; accent-color: {PAST}; }}
+input:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 2px; }}
+"""]  # fmt: skip
+
+    _esm = script("slide")

@@ -7,6 +7,7 @@ from typing import Any
 import panel as pn
 
 from workbench.pages import style
+from workbench.pages.scrubber import Slide
 from workbench.pages.session import Session
 from workbench.pages.storm import KINDS, RATE_MAX
 from workbench.pages.watcher import Watcher
@@ -23,16 +24,13 @@ class StormForm:
     def __init__(self, watcher: Watcher, session: Session) -> None:
         self._watcher, self._session = watcher, session
         storm = watcher.stormer.storm
-        self._rate: Any = pn.widgets.IntSlider(
-            name="faults per minute", start=0, end=RATE_MAX, value=int(storm.rate), width=230, margin=(4, 10)
-        )
+        self._rate = Slide(label="faults per minute", most=RATE_MAX, now=int(storm.rate), width=230, margin=(4, 10))
+        self._rate.heard = self._slid
         self._kinds: Any = pn.widgets.CheckBoxGroup(
             name="kinds", options=list(KINDS), value=list(storm.kinds), inline=True, margin=4
         )
         self._said = style.html("")
-        self._rate.param.watch(lambda _: self._turn(), "value_throttled")
-        self._kinds.param.watch(lambda _: self._turn(), "value")
-        self._quiet = False
+        self._kinds.param.watch(lambda _: self._turn(self._rate.now), "value")
 
     def panel(self) -> Any:
         """The form."""
@@ -44,10 +42,8 @@ class StormForm:
     def update(self) -> None:
         """Show how the storm stands: it may have been turned in another tab."""
         storm = self._watcher.stormer.storm
-        self._quiet = True
-        if self._rate.value != int(storm.rate) and self._rate.value == self._rate.value_throttled:
-            self._rate.param.update(value=int(storm.rate), value_throttled=int(storm.rate))
-        self._quiet = False
+        if self._rate.now != int(storm.rate):
+            self._rate.now = int(storm.rate)
         state = f"blows, {storm.rate:g} a minute" if storm.rate else "is calm"
         self._say(f"The storm {state}; {storm.count:,} faults so far. Each stands on the tape like any other fault.")
 
@@ -56,6 +52,11 @@ class StormForm:
         if html != self._said.object:
             self._said.object = html
 
-    def _turn(self) -> None:
-        if self._session.may_control and not self._quiet:
-            self._watcher.stormer.turn(float(self._rate.value), tuple(self._kinds.value))
+    def _slid(self, said: dict[str, Any]) -> None:
+        value = said.get("value")
+        if isinstance(value, int | float) and 0 <= value <= RATE_MAX:
+            self._turn(int(value))
+
+    def _turn(self, rate: int) -> None:
+        if self._session.may_control:
+            self._watcher.stormer.turn(float(rate), tuple(self._kinds.value))

@@ -41,7 +41,7 @@ h1 {{ font-size: 1.2rem; }} h2 {{ font-size: 1rem; font-weight: 600; margin: 1.5
 """
 
 
-def to_html(figures: Figures, title: str = "workbench", theme: str = "light") -> str:
+def to_html(figures: Figures, title: str = "workbench", theme: str = "light", before: str = "") -> str:
     """A page that shows figures, without a network and without a server.
 
     Parameters
@@ -50,6 +50,8 @@ def to_html(figures: Figures, title: str = "workbench", theme: str = "light") ->
     title : str
     theme : str
         Of the page; that of the figures is their own.
+    before : str
+        HTML that stands above the figures.
     """
     from workbench.views import frame  # noqa: F401  the backend
 
@@ -57,7 +59,7 @@ def to_html(figures: Figures, title: str = "workbench", theme: str = "light") ->
     named: Mapping[str, Any] = figures if isinstance(figures, Mapping) else {"": figures}
     models = {str(number): hv.render(figure, backend="bokeh") for number, figure in enumerate(named.values())}
     script, parts = components(models) if models else ("", {})
-    body = "\n".join(
+    body = before + "\n".join(
         (f"<h2>{html.escape(heading)}</h2>\n" if heading else "") + parts[str(number)]
         for number, heading in enumerate(named)
     )

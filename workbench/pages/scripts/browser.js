@@ -3,9 +3,8 @@ export function render({ model, el }) {
   if (window.workbenchLeave) window.workbenchLeave();  // of a page that this one takes the place of
   const root = document.documentElement;
   root.lang = "en";
-  for (const one of document.querySelectorAll("body > div[data-root-id], body > .bk-root, body > div")) {
-    if (!document.querySelector("[role=main]")) one.setAttribute("role", "main");
-  }
+  const main = document.querySelector("body > [data-root-id]");
+  if (main) main.setAttribute("role", "main");
 
   const stored = () => { try { return localStorage.getItem("workbench-theme"); } catch { return null; } };
   const system = window.matchMedia("(prefers-color-scheme: dark)");
@@ -67,11 +66,22 @@ export function render({ model, el }) {
     found.sort((a, b) => a.el.getBoundingClientRect().top - b.el.getBoundingClientRect().top);
     let number = 0;
     for (const view of found) {
-      const link = URL.createObjectURL(await view.export("canvas").to_blob());
+      const link = URL.createObjectURL(await view.export("png").to_blob());
       save(model.picture + (found.length > 1 ? "-" + ++number : "") + ".png", link);
       setTimeout(() => URL.revokeObjectURL(link), 10000);
     }
   };
+
+  const name = () => {  // what figures are, for those who hear the page
+    for (const view of Bokeh.index.query(one => one.model.type === "Figure")) {
+      const layer = view.canvas_view && view.canvas_view.events_el, title = view.model.title;
+      const text = "figure: " + ((title && title.text) || "") + ", its numbers stand in the tables of the CSV export";
+      if (layer && layer.getAttribute("aria-label") !== text) {
+        layer.setAttribute("role", "img"); layer.setAttribute("aria-label", text);
+      }
+    }
+  };
+  const naming = setInterval(name, 500);
 
   const path0 = e => e.composedPath();
   const typing = e => path0(e).some(one => one.tagName && (
@@ -119,6 +129,7 @@ export function render({ model, el }) {
   });
   window.workbenchLeave = () => {
     window.workbenchLeave = null;
+    clearInterval(naming);
     window.removeEventListener("keydown", key);
     window.removeEventListener("popstate", back);
     document.removeEventListener("click", click);

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+
+from workbench.config import ConfigError
+from workbench.pages import commands
+from workbench.pages.fault_form import KINDS, number_of, usual_numbers
+from workbench.pages.forking import Question, sentence_of
+from workbench.pages.settings_form import text_of
+from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
+from workbench.protocol.scenario import fault_of, keys_of
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_form_of_a_fault_asks_for_its_own_numbers_and_its_usual_values_are_taken(kind: str) -> None:
+    fields = usual_numbers(kind)
+    assert set(fields) <= set(keys_of(kind)) and set(keys_of(kind)) - set(fields) <= {"for_s"}
+    learner = {} if kind in SYNCER_KINDS else {"learner": 0}
+    usual = fault_of({"kind": kind, **learner}, kind, 1, now=True)
+    values = {key: number_of(key, text) for key, text in fields.items() if text}
+    assert fault_of({"kind": kind, **learner, **values}, kind, 1, now=True) == usual
+    assert set(KINDS) | {"late"} == set(FAULT_KINDS)
+
+
+def test_what_is_no_number_is_refused_in_a_sentence() -> None:
+    for key, text in (("count", "1.5"), ("factor", "much"), ("seed", "-")):
+        with pytest.raises(ConfigError, match=f"{key} = .*; allowed: a number"):
+            number_of(key, text)
+
+
+def test_a_change_is_undone_once_by_what_held_before() -> None:
+    clicks = commands.Commands()
+    change = commands.change({"merge": "mean", "lead": 3}, {"merge": "rda", "lead": None})
+    slow, kill = commands.fault("slow", 1, factor=2.0), commands.fault("kill", 0)
+    for one in (change, slow, kill):
+        clicks.add(one)
+    assert [one.number for one in clicks.kept] == [0, 1, 2]
+    assert clicks.inverse("0") is None  # not acknowledged yet
+    for one in (change, slow, kill):
+        one.answered({"revision": 4, "round": 9, "fault": 1})
+    undone = clicks.inverse("0")
+    assert undone is not None and undone.request["values"] == {"merge": "rda", "lead": None}
+    assert clicks.inverse("0") is None and clicks.inverse("2") is None and clicks.inverse("x") is None
+    healed = clicks.inverse("1")
+    assert healed is not None and healed.request == {"verb": "heal", "target": 1}
+    undone.answered({"revision": 5, "round": 12})
+    assert undone.inverse is not None and undone.inverse().request["values"] == {"merge": "mean", "lead": 3}
+
+
+def test_settings_read_as_they_are_typed() -> None:
+    assert [text_of(value) for value in (None, True, 0.5, 3, "rda")] == ["none", "true", "0.5", "3", "rda"]
+
+
+def test_a_question_is_asked_as_on_the_command_line() -> None:
+    asked = Question((("quorum", "3"), ("grace", "none")), 216, ("kill:2",), 4)
+    assert asked.arguments() == [
+        "--set=quorum=3", "--set=grace=none", "--without=kill:2", "--from-round=216", "--seeds=4",
+    ]  # fmt: skip
+    assert Question(without=("nan",), from_round=7).arguments() == ["--without=nan", "--seeds=1"]
+
+
+def test_the_line_that_says_what_is_wrong_is_found() -> None:
+    assert sentence_of(["merges", "workbench: quorum = 9 with 4 learners; allowed: 1 to 4", ""]).startswith(
+        "quorum = 9"
+    )
+    assert sentence_of(["killed"]) == "killed" and sentence_of([]) == ""
