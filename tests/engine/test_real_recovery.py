@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 
 from tests.engine.real_runs import GUARD_S, Journal, lives, of_kind, records_of, tiny, until
+from workbench.analysis.reports import REPORTS
+from workbench.cli.pages.incidents import sentences
 from workbench.config import ConfigError
 from workbench.engine.launch import Run, launch
 from workbench.engine.resume import resume
 from workbench.protocol.records import Kind, Record, learner_of, process_of
 from workbench.replay.exact import replay
 from workbench.replay.machines import rerun_machines
+from workbench.tape import open_tape
 from workbench.tape.going_on import resumable, snapshot_numbers
 from workbench.training.snapshot_files import read_manifest
 
@@ -52,7 +55,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """One run in three sittings: a learner is lost, a snapshot taken, all killed; resumed twice."""
     path = tmp_path_factory.mktemp("runs") / "run"
     facts: dict[str, Any] = {"path": path}
-    run = launch(tiny(period=12, snapshots_kept=0, lead=6, grace="fixed", grace_s=0.1), path)
+    run = launch(tiny(recovery="peer", period=12, snapshots_kept=0, lead=6, grace="fixed", grace_s=0.1), path)
     journal = Journal(path)
     run.wait(rounds=15, timeout_s=GUARD_S)
     run.kill(1, down_s=0.1)
@@ -164,3 +167,18 @@ def test_a_snapshot_that_is_not_there_is_refused_in_one_line(told: dict[str, Any
     with pytest.raises(ConfigError, match=r"there is no snapshot 99 in .*; there are: "):
         resume(told["path"], snapshot=99)
     assert told["snapshot"] in snapshot_numbers(resumable(told["path"]))
+
+
+def test_inspect_tells_who_came_back_and_how(told: dict[str, Any]) -> None:
+    found = REPORTS["overview"](open_tape(told["path"]))["incidents"]
+    first = found["recoveries"][0]
+    assert (first["learner"], first["source"]) == (1, "peer") and first["donor"] in ("L0", "L2")
+    assert first["bytes"] > 10_000 and first["took_s"] > 0
+    assert {row["learner"] for row in found["recoveries"] if row["source"] == "own"} == {0, 1, 2}
+    assert found["snapshots"]["complete"] == 1 and found["snapshots"]["newest"] == told["snapshot"]
+    assert [(row["epoch"], row["snapshot"]) for row in found["resumes"]] == [(0, None), (1, told["snapshot"])]
+    assert found["syncer_restarts"] == 0
+    said = [line for kind, line in sentences(found) if kind in ("recovered", "snapshots", "resumed")]
+    print(*said, sep="\n")
+    assert any(f"the state of {first['donor']}" in line for line in said)
+    assert any(f"back to snapshot {told['snapshot']} (epoch 1)" in line for line in said)

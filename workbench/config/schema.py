@@ -239,7 +239,7 @@ class RunConfig:
     pull_limit_min_s: float = 0.25
     start_limit_s: float = 30.0
     connect_limit_s: float = 60.0
-    recovery: str = "peer"
+    recovery: str = "fresh"
     state_limit_s: float = 30.0
     snapshot_every: int = 0
     snapshot_every_s: float = 0.0

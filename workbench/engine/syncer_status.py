@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.protocol.guards import ROUNDS_RUNNING
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record, learner_of
+from workbench.protocol.snapshots import why_given_up
 from workbench.protocol.syncer_state import NEVER, SyncerState
 
 RATE_FACTOR = 0.2
@@ -70,7 +71,9 @@ class StatusBook:
             elif record.kind == Kind.SETTING_REFUSED:
                 self.refused = record.reason
             elif record.kind in (Kind.SNAPSHOT_COMPLETED, Kind.SNAPSHOT_ABANDONED):
-                fate = {"snapshot": int(record.value), "why_not": _why_not(record)}
+                complete = record.kind == Kind.SNAPSHOT_COMPLETED
+                why_not = None if complete else why_given_up(record.reason, record.detail)
+                fate = {"snapshot": int(record.value), "why_not": why_not}
                 self.snapshots = [*self.snapshots[-7:], fate]
 
     def settled(self) -> list[dict[str, Any]]:
@@ -160,15 +163,3 @@ class StatusBook:
             "starts": notes.starts,
             "where": notes.where,
         }
-
-
-def _why_not(record: Record) -> str | None:
-    """Why a snapshot was given up, None for one that is complete."""
-    if record.kind == Kind.SNAPSHOT_COMPLETED:
-        return None
-    detail = record.detail
-    if "missing" in detail:
-        return f"{', '.join(detail['missing'])} did not answer"
-    if "damaged" in detail:
-        return f"the state of {detail['damaged']} did not come whole"
-    return str(detail.get("fault") or record.reason).replace("_", " ")

@@ -226,6 +226,15 @@ def abandon(core: SyncerCore, reason: str, detail: dict[str, Any] | None = None)
     _over(core, taking)
 
 
+def why_given_up(reason: str, detail: dict[str, Any]) -> str:
+    """Why a snapshot was given up, in words, from what its record says."""
+    if detail.get("missing"):
+        return f"{', '.join(detail['missing'])} did not answer"
+    if detail.get("damaged"):
+        return f"the state of {detail['damaged']} did not come whole"
+    return str(detail.get("fault") or reason).replace("_", " ")
+
+
 def _over(core: SyncerCore, taking: Snapshotting) -> None:
     for handle in taking.handles:
         core.out.append(Release(handle))

@@ -99,8 +99,9 @@ def own_stops(tables: Tables) -> list[dict[str, Any]]:
 
 
 def syncer_restarts(tables: Tables) -> int:
-    """Starts of the syncer after its first."""
-    return max(0, len(events_of(tables, Kind.SYNCER_STARTED)) - 1)
+    """Starts of the syncer while the run went on."""
+    reasons = tables["events"]["reason"][events_of(tables, Kind.SYNCER_STARTED)].astype(str)
+    return int((reasons == "restart").sum())
 
 
 def own_ends(tables: Tables) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from workbench.analysis.arrays import incidents, refusals
+from workbench.analysis.arrays import incidents, recoveries, refusals
 from workbench.analysis.arrays.fault_effects import fault_effects
 from workbench.analysis.arrays.learner_totals import processes_started, step_times
 from workbench.analysis.arrays.tables import Tables
@@ -35,8 +35,7 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
         ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
-        ``settings_changed``, ``refused``,
-        ``quarantines``) and ``learners``, one row each.
+        ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``, ``resumes``) and ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -65,6 +64,9 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
             "settings_changed": incidents.settings_changed(tables),
             "refused": refusals.refused(tables),
             "quarantines": refusals.quarantines(tables),
+            "recoveries": recoveries.recoveries(tables),
+            "snapshots": recoveries.snapshots_taken(tables),
+            "resumes": recoveries.resumes(tables),
         },
         "learners": _learners(tables, parts),
     }

@@ -92,6 +92,7 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "syncer late", f"woken more than 0.5 s late {times(len(found['own_stops']))}, at most {longest}"
     if found["syncer_restarts"]:
         yield "syncer", f"started again {times(found['syncer_restarts'])}"
+    yield from came_back(found)
     yield from guarded(found)
     ends, more = output.some(found["own_ends"], FAULTS_MAX)
     for row in ends:
@@ -106,6 +107,41 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "settings", f"{values}, asked for {words.at(row['time_s'])} (revision {row['revision']}{who})"
     if more:
         yield "", str(more)
+
+
+def came_back(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield how learners and the run came back, and the snapshots."""
+    rows, more = output.some(found.get("recoveries", []), FAULTS_MAX)
+    for row in rows:
+        yield "recovered", recovered(row)
+    if more:
+        yield "", str(more)
+    taken = found.get("snapshots", {})
+    if taken.get("complete"):
+        newest = f"the newest, {taken['newest']}, {words.at(taken['newest_s'])}"
+        yield "snapshots", f"{taken['complete']:,} complete, {newest}"
+    rows, more = output.some(taken.get("given_up", []), FAULTS_MAX)
+    for row in rows:
+        yield "snapshot", f"{row['snapshot']} given up {words.at(row['time_s'])}: {row['reason']}"
+    if more:
+        yield "", str(more)
+    for row in found.get("resumes", []):
+        back = "from where it was: nothing that was merged is lost"
+        if row["snapshot"] is not None:
+            back = f"back to snapshot {row['snapshot']} (epoch {row['epoch']})"
+        yield "resumed", f"{words.at(row['time_s'])}, {back}"
+
+
+def recovered(row: Mapping[str, Any]) -> str:
+    """Return what a learner began with."""
+    who = f"{words.label(row['learner'])} {words.at(row['time_s'])}"
+    if row["source"] == "own":
+        return f"{who}: as it was in snapshot {row['snapshot']}"
+    if row["source"] == "snapshot":
+        return f"{who}: its moments from snapshot {row['snapshot']}"
+    size = "" if row["bytes"] is None else f", {row['bytes'] / 1e6:.3g} MB"
+    took = "" if row["took_s"] is None else f" in {words.seconds(row['took_s'])}"
+    return f"{who}: the state of {row['donor']}{size}{took}"
 
 
 def guarded(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
