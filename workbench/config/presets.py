@@ -7,5 +7,15 @@ from typing import Any
 PRESETS: dict[str, dict[str, Any]] = {
     "tiny-4": {"learners": 4, "rounds": 900},
     "small-8": {"learners": 8, "rounds": 600},
+    "storm": {
+        "learners": 8,
+        "rounds": 5000,
+        "recovery": "peer",
+        "grace_cap_steps": 1.5,
+        "snapshot_every_s": 60.0,
+        "eval_every": 100,
+        "inner": {"batch": 4, "schedule": "constant"},
+        "model": {"layers": 1, "width": 32, "heads": 2, "kv_heads": 1, "mlp": 64, "context": 32},
+    },
 }
 """Keys that differ from `RunConfig`'s defaults, by preset."""

@@ -125,6 +125,7 @@ class JournalChecks:
 
     def _forget_round(self, t: int) -> None:
         self.open.pop(t, None)
+        self.arrived = {key for key in self.arrived if key[0] != t}
         self.merging.discard(t)
         self.opened_at.pop(t, None)
 
