@@ -12,10 +12,11 @@ PRESETS: dict[str, dict[str, Any]] = {
         "rounds": 5000,
         "recovery": "peer",
         "grace_cap_steps": 1.5,
+        "eligibility": "paced",
         "snapshot_every_s": 60.0,
         "eval_every": 100,
-        "inner": {"batch": 4, "schedule": "constant"},
-        "model": {"layers": 1, "width": 32, "heads": 2, "kv_heads": 1, "mlp": 64, "context": 32},
+        "inner": {"batch": 8, "schedule": "constant"},
+        "model": {"layers": 2, "width": 64, "heads": 2, "kv_heads": 1, "mlp": 128, "context": 64},
     },
 }
 """Keys that differ from `RunConfig`'s defaults, by preset."""
