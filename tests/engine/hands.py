@@ -67,7 +67,7 @@ class ByHand:
     def __init__(self, place: Path, keys: bool = True, **values: Any) -> None:
         self.place = place
         self.config = place / "config.toml"
-        self.config.write_text(to_toml(tiny(**{"learners": 2, **values})))
+        self.config.write_text(to_toml(tiny(**{"learners": 2, "recovery": "peer", **values})))
         self.keys = place / "keys"
         self.with_keys = ["--keys", str(self.keys)] if keys else []
         self.run_path = place / "run"

@@ -35,8 +35,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
         ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
-        ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``, ``resumes``) and ``learners``,
-        one row each.
+        ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``, ``resumes``) and
+        ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
