@@ -192,7 +192,7 @@ def new_state(learner: int, process_number: int, fixed: FixedSettings, settings:
     )
 
 
-def shift(state: LearnerState, gap: int, heard_least: int) -> None:
+def shift(state: LearnerState, gap: int, heard_least: int = -(2**62)) -> None:
     """Move every time that the learner holds by ``gap``: it was itself stopped for so long.
 
     The syncer counts as last heard of at ``heard_least`` or later: what it sent meanwhile is taken first.

@@ -377,7 +377,7 @@ class SyncerState(msgspec.Struct):
     wake_at: int = UNSET
 
 
-def shift(state: SyncerState, gap: int, heard_least: int) -> None:
+def shift(state: SyncerState, gap: int, heard_least: int = -(2**62)) -> None:
     """Move every time that the syncer holds by ``gap``: it was itself stopped for so long (section 10).
 
     No learner counts as last heard of before ``heard_least``: what it sent meanwhile lies at the syncer's door, and is
