@@ -153,13 +153,13 @@ def tidy_learner(state: LearnerState) -> None:
 
 def age_syncer(state: SyncerState, passed_ns: int) -> None:
     """Let time pass for a syncer."""
-    shift_syncer_times(state, -passed_ns)
+    shift_syncer_times(state, -passed_ns, NEVER)
     if state.wake_at != UNSET:
         state.wake_at -= passed_ns
 
 
 def age_learner(state: LearnerState, passed_ns: int) -> None:
     """Let time pass for a learner."""
-    shift_learner_times(state, -passed_ns)
+    shift_learner_times(state, -passed_ns, NEVER)
     if state.wake_at != LEARNER_UNSET:
         state.wake_at -= passed_ns
