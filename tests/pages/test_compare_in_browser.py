@@ -20,7 +20,11 @@ from workbench.tape import open_tape
 
 pytestmark = pytest.mark.browser
 
+FORK_GUARD_MS = 240_000
+"""A fork computes all merges of its parent again, behind everything else on the machine."""
 
+
+@pytest.mark.timeout(600)
 def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
     pages: Served, browser: Any, root: Path, pictures: Path
 ) -> None:
@@ -35,7 +39,7 @@ def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
     page.get_by_label("to", exact=True).press("Tab")
     page.get_by_role("button", name="fork", exact=True).click()
     page.get_by_text("is being computed").wait_for()
-    page.get_by_role("link", name="Lay it beside the run").click()
+    page.get_by_role("link", name="Lay it beside the run").click(timeout=FORK_GUARD_MS)
     page.locator("table.then tr[data-event]").nth(1).wait_for()
     fork = root / "demo-tape-fork-1"
     found = compare(open_tape(DEMO), open_tape(fork))

@@ -19,6 +19,7 @@ from tests.pages.serving import LEARNERS, Served
 from tests.pages.tabs import Tab
 from workbench.engine.control import address_of
 from workbench.engine.launch import Run, attach
+from workbench.protocol.faults import FAULT_KINDS
 from workbench.protocol.records import Kind, process_of
 
 pytestmark = pytest.mark.browser
@@ -66,6 +67,7 @@ def clicks(tab: Tab, text: str) -> Any:
 def inject(tab: Tab, kind: str, learner: int, **values: str) -> None:
     page = tab.page
     page.get_by_label("fault", exact=True).select_option(kind)
+    page.get_by_text(FAULT_KINDS[kind].replace("`", "")).wait_for()  # the form asks for its numbers now
     page.get_by_label("of", exact=True).select_option(f"L{learner}")
     for key, value in values.items():
         page.get_by_label(key, exact=True).fill(value)
@@ -187,6 +189,20 @@ def test_a_storm_strikes_at_the_rate_of_its_slider_and_calms_down(watched: tuple
 
 def _poisoned(run: Run) -> list[Any]:
     return [one for one in of_kind(records_of(run.path), Kind.FAULT_INJECTED) if one.reason == "nan"]
+
+
+def test_a_learner_is_added_and_removed_by_clicks(watched: tuple[Tab, Run]) -> None:
+    tab, run = watched
+    page = tab.page
+    page.get_by_role("button", name="add a learner").click()
+    tab.cell(LEARNERS, "training")
+    clicks(tab, "add a learner").get_by_text(f"L{LEARNERS} is expected").wait_for()
+    pid = run.status()["learners"][LEARNERS]["pid"]
+    page.get_by_role("button", name=f"choose L{LEARNERS}").click()
+    page.get_by_role("button", name="remove", exact=True).click()
+    tab.cell(LEARNERS, "removed")
+    clicks(tab, f"remove L{LEARNERS}").get_by_text("nobody counts on it").wait_for()
+    until(lambda: not lives(pid), "its process is gone")
 
 
 def test_a_second_browser_sees_each_command_and_can_press_nothing(

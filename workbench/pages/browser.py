@@ -60,6 +60,24 @@ class Browser(Component):
         self.file = {}
 
 
+class First:
+    """The browser of a page that is still being opened: which theme it wears is known before anything is drawn.
+
+    Attributes
+    ----------
+    browser : Browser
+    theme : str
+    """
+
+    def __init__(self) -> None:
+        self.browser, self.theme = Browser(), "light"
+        self.browser.heard = self._heard
+
+    def _heard(self, said: dict[str, Any]) -> None:
+        if said.get("theme") in ("light", "dark"):
+            self.theme = str(said["theme"])
+
+
 def sheet_of(*more: tuple[str, str]) -> list[Any]:
     """Keys of a page behind those that every page has."""
     return [list(one) for one in (*more, *SHEET)]

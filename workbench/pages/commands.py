@@ -88,8 +88,8 @@ class Command:
 
 
 SHOWING = frozenset({
-    Kind.FAULT_INJECTED, Kind.FAULT_ENDED, Kind.PROCESS_STARTED, Kind.SETTING_CHANGED, Kind.SETTING_APPLIED,
-    Kind.RUN_ENDED,
+    Kind.LEARNER_ADDED, Kind.LEARNER_LOST, Kind.FAULT_INJECTED, Kind.FAULT_ENDED, Kind.PROCESS_STARTED,
+    Kind.SETTING_CHANGED, Kind.SETTING_APPLIED, Kind.RUN_ENDED,
 })  # fmt: skip
 
 
@@ -186,6 +186,26 @@ def release(learner: int) -> Command:
         return "it may take part" if mine else ""
 
     return Command(f"release L{learner}", {"verb": "release", "target": learner, "who": "page"}, effect)
+
+
+def add() -> Command:
+    """One learner more; seen when the syncer has recorded it."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.LEARNER_ADDED and record.peer == process_of(int(answer["learner"]))
+        return f"{label_of(record.peer)} is expected" if mine else ""
+
+    return Command("add a learner", {"verb": "add", "who": "page"}, effect)
+
+
+def remove(learner: int) -> Command:
+    """Let a learner go for good; seen when the syncer counts on it no more."""
+
+    def effect(record: Record, answer: dict[str, Any]) -> str:
+        mine = record.kind == Kind.LEARNER_LOST and record.peer == process_of(learner)
+        return "nobody counts on it" if mine else ""
+
+    return Command(f"remove L{learner}", {"verb": "remove", "target": learner, "who": "page"}, effect)
 
 
 def change(values: dict[str, Any], before: dict[str, Any] | None = None) -> Command:

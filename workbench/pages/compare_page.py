@@ -11,7 +11,7 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
-from workbench.pages.browser import Browser, sheet_of
+from workbench.pages.browser import Browser, First, sheet_of
 from workbench.pages.comparison_html import settings_html, story_html, then_html
 from workbench.pages.exports import code_of_comparison
 from workbench.pages.linked import AXES, OF_CURVES, Linked
@@ -36,10 +36,11 @@ def make(session: Session) -> Any:
     if len(names) < 2:
         return style.page(*_choice(session, names, "Choose two to six runs."))
     paths = [session.site.folders.path(name) for name in names]
+    first = First()
     whole = style.page(
         style.header(f"{len(names)} runs", "… opening", [("runs", session.link(START))]),
         style.banner(f"Opening the tapes of {', '.join(names)}.", "Long ones take some seconds."),
-        Browser(),
+        first.browser,
     )
     document = pn.state.curdoc
 
@@ -50,7 +51,7 @@ def make(session: Session) -> Any:
                 await loop.run_in_executor(session.site.reading, session.site.recording, path) for path in paths
             ]
             linked = await loop.run_in_executor(session.site.reading, Linked, list(names), recordings)
-            whole[:] = _Compare(session, linked, document).parts()
+            whole[:] = _Compare(session, linked, document, first.theme).parts()
         except (TapeError, ConfigError, OSError) as error:
             whole[:] = trouble_parts(session, str(error), "✕ cannot be compared")
 
@@ -92,12 +93,12 @@ def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
 class _Compare:
     """One tab's view of several runs."""
 
-    def __init__(self, session: Session, linked: Linked, document: Any) -> None:
+    def __init__(self, session: Session, linked: Linked, document: Any, theme: str) -> None:
         self.session, self.linked, self._document = session, linked, document
         asked = session.address
         self.at = asked._replace(axis=asked.axis if asked.axis in AXES else AXES[0], at=asked.at)
         self._pushed = self.at
-        self._theme, self._busy = "light", False
+        self._theme = theme
         self._drawn: Any = None
         self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture="comparison")
         self.browser.heard = self._heard

@@ -26,6 +26,7 @@ ACTIONS: dict[str, Callable[[int], commands.Command]] = {
     "heal": commands.heal,
     "release": commands.release,
     "revive": commands.revive,
+    "remove": commands.remove,
 }
 MEANINGS = {
     "kill": "SIGKILL; another process starts after 3 s",
@@ -37,6 +38,7 @@ MEANINGS = {
     "heal": "ends slow, cut and delay",
     "release": "lets it in again after a guard has quarantined it",
     "revive": "starts it again after it failed or was killed for good",
+    "remove": "lets it go for good: its id is never given again",
 }
 
 
@@ -65,9 +67,11 @@ class Controls:
             note = "<h2>Controls</h2><p>You are looking on: acting needs the address with the control token.</p>"
             return style.card(style.html(note), self._clicks)
         buttons = [self._button(name) for name in ACTIONS]
+        add: Any = style.button("add a learner", margin=2, description="one more, with the next id")
+        add.on_click(lambda _: self.send(commands.add()))
         return style.card(
             self._chosen,
-            pn.FlexBox(*buttons, self._stop, gap="2px", margin=0, sizing_mode="stretch_width"),
+            pn.FlexBox(*buttons, add, self._stop, gap="2px", margin=0, sizing_mode="stretch_width"),
             style.html('<h2 class="next">Any fault</h2>'),
             self._faults.panel(),
             style.html('<h2 class="next">Storm of faults at random</h2>'),
@@ -108,6 +112,7 @@ class Controls:
 
     def update(self) -> None:
         """Show what has become of the clicks, and the settings in force; under the watcher's lock."""
+        self._faults.resize(self._watcher.learners)
         html = clicks_html(list(self._watcher.commands.kept), may=self._session.may_control and self._watcher.going)
         if html != self._clicks.object:
             self._clicks.object = html

@@ -47,6 +47,12 @@ class FaultForm:
         if 0 <= learner < self._learners:
             self._target.value = learner
 
+    def resize(self, learners: int) -> None:
+        """Offer so many targets."""
+        if learners != self._learners:
+            self._learners = learners
+            self._target.options = {f"L{m}": m for m in range(learners)}
+
     def _show(self) -> None:
         kind = self._kind.value
         self._fields = {key: _field(key, text) for key, text in usual_numbers(kind).items()}

@@ -70,9 +70,15 @@ def _dots(points: list[Point]) -> dict[str, Any]:
 
 
 class LaneFigure:
-    """A lane for the syncer and for each learner; the last seconds."""
+    """A lane for the syncer and for each learner; the last seconds.
+
+    Parameters
+    ----------
+    learners : int
+    """
 
     def __init__(self, learners: int) -> None:
+        self.learners = learners
         names = ["syncer", *(f"L{m}" for m in range(learners))]
         self._lanes = len(names)
         self._source = ColumnDataSource(

@@ -59,7 +59,9 @@ class _Live:
         self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
-        self.loss, self.lanes = LossFigure(), LaneFigure(watcher.config.learners)
+        self.loss, self.lanes = LossFigure(), LaneFigure(watcher.learners)
+        self.lane_box = pn.Column(self.lanes.pane, sizing_mode="stretch_width", margin=0)
+        self._theme = LIGHT
         self.events = EventList(sizing_mode="stretch_width", margin=0, label="events, the newest first")
         self.browser = Browser(keys=["k", *"0123456789"], sheet=sheet_of(*SHEET), picture=session.address.run)
         self.browser.heard = self._heard
@@ -81,7 +83,7 @@ class _Live:
             style.beside(
                 style.column(style.card(style.html("<h2>Learners</h2>"), self.grid), self.controls.panel(), share=5),
                 style.column(
-                    style.card(self.lanes.pane),
+                    style.card(self.lane_box),
                     style.card(self.loss.pane),
                     style.card(style.html("<h2>Events</h2>"), self.with_merges, list_of_events, self.not_shown),
                     share=7,
@@ -93,9 +95,9 @@ class _Live:
     def _heard(self, said: dict[str, Any]) -> None:
         """Keys, the theme, buttons in tables."""
         if "theme" in said:
-            theme = THEMES.get(str(said["theme"]), LIGHT)
-            self.loss.wear(theme)
-            self.lanes.wear(theme)
+            self._theme = THEMES.get(str(said["theme"]), LIGHT)
+            self.loss.wear(self._theme)
+            self.lanes.wear(self._theme)
         elif said.get("do") == "undo":
             self.controls.undo(said.get("number"))
         elif said.get("key") == "k":
@@ -105,7 +107,7 @@ class _Live:
 
     def _clicked(self, said: dict[str, Any]) -> None:
         learner = said.get("choose", said.get("learner"))
-        if not isinstance(learner, int) or not 0 <= learner < self.watcher.config.learners:
+        if not isinstance(learner, int) or not 0 <= learner < self.watcher.learners:
             return
         self.grid.chosen = learner
         self.controls.choose(learner)
@@ -124,6 +126,10 @@ class _Live:
             if status is not None:
                 now_s = status["elapsed_s"] + (0.0 if over else min(time.monotonic() - heard_s, STALE_S))
                 watcher.spans.flush(now_s)
+                if self.lanes.learners != watcher.learners:  # somebody has been added
+                    self.lanes = LaneFigure(watcher.learners)
+                    self.lanes.wear(self._theme)
+                    self.lane_box[:] = [self.lanes.pane]
                 self.lanes.update(watcher.spans, now_s)
                 self._numbers(status, now_s)
         if over is not None and self._callback is not None:

@@ -95,6 +95,7 @@ class Recording:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tape = open_tape(path)
+        self.tape.name = path.name
         events = self.tape["events"].dataset
         self.count = int(events.sizes["event"])
         if not self.count:

@@ -47,9 +47,9 @@ class Drawing:
         "know of it); where neither is, it is concurrent.</p>"
     )
 
-    def __init__(self, site: Site, recording: Recording, document: Any, said: Any) -> None:
+    def __init__(self, site: Site, recording: Recording, document: Any, said: Any, theme: str) -> None:
         self._site, self._recording, self._document, self._said = site, recording, document, said
-        self.theme, self._name, self._time_s = THEMES[0], "", 0.0
+        self.theme, self._name, self._time_s = theme, "", 0.0
         self._reaches: Reaches = []
         self._lanes: Any = None
         self._course: Any = None

@@ -11,7 +11,7 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import COMPARE, LIVE, REPLAY, SHOWN, START, Address, address_in
-from workbench.pages.browser import Browser, sheet_of
+from workbench.pages.browser import Browser, First, sheet_of
 from workbench.pages.cells import then_cell
 from workbench.pages.demo import CAPTIONS, DEMO
 from workbench.pages.event_words import row_of
@@ -34,10 +34,11 @@ def make(session: Session) -> Any:
     """The page: at first that the tape is opened, then the tape or what is wrong with it."""
     name = session.address.run
     path = session.site.folders.path(name)
+    first = First()
     whole = style.page(
         style.header(name, "… opening", [("runs", session.link(START))]),
         style.banner(f"Opening the tape of {name}.", "A long one takes some seconds."),
-        Browser(),
+        first.browser,
     )
     document = pn.state.curdoc
 
@@ -46,7 +47,7 @@ def make(session: Session) -> Any:
         try:
             recording = await loop.run_in_executor(session.site.reading, session.site.recording, path)
             going = being_written(path)
-            whole[:] = _Replay(session, recording, document, going).parts()
+            whole[:] = _Replay(session, recording, document, going, first.theme).parts()
         except (TapeError, ConfigError, OSError) as error:
             whole[:] = trouble_parts(session, str(error), "✕ cannot be opened")
 
@@ -63,7 +64,7 @@ class _Replay:
         Everything that is chosen; the address line says the same.
     """
 
-    def __init__(self, session: Session, recording: Recording, document: Any, going: bool) -> None:
+    def __init__(self, session: Session, recording: Recording, document: Any, going: bool, theme: str) -> None:
         self.session, self.recording, self._document, self._going = session, recording, document, going
         self.at = self._checked(session.address)
         self._pushed, self._shown, self._busy = self.at, Address(), False
@@ -77,7 +78,7 @@ class _Replay:
         self.transport = Transport(recording, self.go, lambda axis: self.move(axis=axis), self.at.event, self.at.axis)
         self.share = Share(session, recording, self.browser)
         self.fork = ForkForm(session, recording)
-        self.drawing = Drawing(session.site, recording, document, self.inspector)
+        self.drawing = Drawing(session.site, recording, document, self.inspector, theme)
         self.which: Any = pn.widgets.Select(
             name="figure",
             options={n.replace("_", " "): n for n in COURSES},

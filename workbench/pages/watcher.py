@@ -70,6 +70,11 @@ class Watcher:
         self._thread = threading.Thread(target=self._watch, name=f"watching {run.path.name}", daemon=True)
 
     @property
+    def learners(self) -> int:
+        """How many there are, those that have left among them."""
+        return len(self.status["learners"]) if self.status is not None else self.config.learners
+
+    @property
     def going(self) -> bool:
         """Whether the run goes on, as far as is known."""
         return self.over is None
