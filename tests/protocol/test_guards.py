@@ -108,6 +108,19 @@ def test_a_norm_that_is_large_in_one_respect_alone_is_merged(norms: tuple[float,
     assert through(talk) == [0, 1, 2, 3], why
 
 
+def test_a_norm_may_be_larger_in_proportion_to_the_own_steps_it_stands_for() -> None:
+    """Of a learner that was stopped, or cut off, and has trained for longer since its fragment was last folded."""
+    for norm, learners in ((20.0, [0, 1, 2, 3]), (400.0, [0, 1, 2])):
+        talk = guarded()
+        for _ in range(3):
+            whole_round(talk)
+        (t,) = talk.state.rounds
+        for _ in range(29):
+            talk.step(3, g=t)
+        arrive(talk, (1.0, 1.0, 1.0, norm))
+        assert through(talk) == learners, "with 30 steps against one 300 times the norm is the limit"
+
+
 def test_without_three_norms_of_its_own_there_is_no_verdict() -> None:
     talk = guarded()
     for _ in range(2):

@@ -51,18 +51,26 @@ def after_drop(core: SyncerCore, member: Member, round_: Round | None, p: int, r
 
 
 def refuse_norms(core: SyncerCore, round_: Round) -> None:
-    """Refuse what is far larger than the others of the round and than what its learner sent before."""
+    """Refuse what is far larger than the others of the round and than what its learner sent before.
+
+    Both may be exceeded in proportion by a contribution of more own steps: a learner that comes back after it was
+    stopped or cut off has trained for longer.
+    """
     factor = core.state.book.policy.guard_norm
     if not factor:
         return
-    norms = {learner: c.norm for learner, c in round_.here.items()}
-    for learner, norm in sorted(norms.items()):
-        others = [n for other, n in norms.items() if other != learner]
-        own = core.state.members[learner].norms.get(round_.p, [])
+    here = dict(sorted(round_.here.items()))
+    for learner, contribution in here.items():
+        norm, steps = contribution.norm, contribution.steps
+        member = core.state.members[learner]
+        others = [c for other, c in here.items() if other != learner]
+        own = member.norms.get(round_.p, [])
         if not others or len(own) < NORMS_NEEDED:
             continue
-        of_others, of_own = median(others), median(own)
-        if norm > factor * of_others and norm > factor * of_own:
+        of_others, of_own = median(c.norm for c in others), median(own)
+        longer_than_others = max(1.0, steps / median(c.steps for c in others))
+        longer_than_before = max(1.0, steps / median(member.norm_steps[round_.p]))
+        if norm > factor * of_others * longer_than_others and norm > factor * of_own * longer_than_before:
             _refuse(core, round_, learner, {"guard": "norm", "norm": norm, "others": of_others, "own": of_own})
 
 
@@ -88,15 +96,21 @@ def refuse_opposed(core: SyncerCore, round_: Round, done: MergeDone) -> bool:
 
 
 def count_merge(
-    members: dict[int, Member], p: int, learners: Sequence[int], norms: Sequence[float], cosines: Sequence[float]
+    members: dict[int, Member],
+    p: int,
+    learners: Sequence[int],
+    steps: Sequence[int],
+    norms: Sequence[float],
+    cosines: Sequence[float],
 ) -> list[int]:
-    """Keep the norms of merged contributions, and who was against the others; returns who is flagged for that."""
+    """Keep norms and own steps of merged contributions, and who was against the others; returns who is flagged."""
     against = dict(_against(learners, cosines))
-    for learner, norm in zip(learners, norms, strict=True):
+    for learner, made, norm in zip(learners, steps, norms, strict=True):
         member = members[learner]
         member.poisonings = 0
         if 0.0 < norm < math.inf:
             member.norms[p] = [*member.norms.get(p, []), norm][-NORMS_KEPT:]
+            member.norm_steps[p] = [*member.norm_steps.get(p, []), made][-NORMS_KEPT:]
         if len(learners) > OTHERS_NEEDED:
             member.opposed = member.opposed + 1 if learner in against else 0
     return [learner for learner in learners if members[learner].opposed >= ROUNDS_RUNNING]

@@ -72,7 +72,9 @@ def merge_done(core: SyncerCore, done: MergeDone) -> None:
     round_.state = RoundState.COMMITTING
     version = core.state.versions[round_.p] + 1
     used = [round_.here[m] for m in round_.merging]
-    flagged = guards.count_merge(core.state.members, round_.p, round_.merging, done.norms, done.cosines)
+    flagged = guards.count_merge(
+        core.state.members, round_.p, round_.merging, [c.steps for c in used], done.norms, done.cosines
+    )
     core.record(
         Kind.MERGED,
         round=round_.t,

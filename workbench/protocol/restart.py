@@ -307,4 +307,4 @@ def _apply_merge(state: SyncerState, record: Record) -> None:
         member = _member(state, learner)
         member.last_merged[p] = record.version
         member.last_merged_step[p] = step
-    guards.count_merge(state.members, p, detail["learners"], detail["norms"], detail["cosines"])
+    guards.count_merge(state.members, p, detail["learners"], detail["c_steps"], detail["norms"], detail["cosines"])

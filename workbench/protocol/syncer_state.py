@@ -205,9 +205,9 @@ class Member(msgspec.Struct):
         Above 0: it has to fold the fragment anew, and has not said so.
     quarantined, stalled : bool
         Kept out by somebody or by a guard; METADATA too old.
-    norms, opposed, poisonings : dict of fragment to list of float, int, int
-        Norms of its last merged contributions, rounds running in which it was against the others, and contributions
-        in a row that were refused for what they hold.
+    norms, norm_steps, opposed, poisonings : dict of fragment to list of float, of int, int, int
+        Norms and own steps of its last merged contributions, rounds running in which it was against the others, and
+        contributions in a row that were refused for what they hold.
     last_heard, metadata_at : int
         When anything, and when METADATA came.
     recent, median_ns, step_ema : list of int, int, float
@@ -262,6 +262,7 @@ class Member(msgspec.Struct):
     missed_why: dict[str, int] = {}
     stalled: bool = False
     norms: dict[int, list[float]] = {}
+    norm_steps: dict[int, list[int]] = {}
     opposed: int = 0
     poisonings: int = 0
     source: str = "initial"

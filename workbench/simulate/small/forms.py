@@ -94,7 +94,7 @@ def tidy_syncer(state: SyncerState) -> None:
         member.unanswered = 0
         member.median_ns = member.joined_seq = member.rounds_missed = 0
         member.missed_why = {}
-        member.norms = {}
+        member.norms, member.norm_steps = {}, {}
         member.blocked = ["blocked" if why else "" for why in member.blocked]
         member.sent = dict(sorted(member.sent.items()))
         if NOW - member.asked_again_at >= ASKED_AGAIN_FOR_NS:
