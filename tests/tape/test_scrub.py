@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,10 +120,10 @@ class Folding:
         self.ledger = Ledger(learners, fragments, [1] * fragments)
         self.alive: dict[int, bool] = {}
         self.faults: dict[int, tuple[int, str, int]] = {}
-        self.steps = dict.fromkeys(range(learners), 0)
-        self.tokens = dict.fromkeys(range(learners), 0)
+        self.steps: Counter[int] = Counter()
+        self.tokens: Counter[int] = Counter()
         self.loss: dict[int, float] = {}
-        self.merged = dict.fromkeys(range(learners), 0)
+        self.merged: Counter[int] = Counter()
         self.uncommitted: dict[tuple[int, int], list[int]] = {}
         self.stalled: dict[int, bool] = {}
         self.validation: tuple[int, float] | None = None
