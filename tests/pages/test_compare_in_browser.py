@@ -74,9 +74,11 @@ def _assert_linked(tab: Tab, fork: Path) -> None:
         for line in lines:
             event = int(np.searchsorted(line.until, value, "right")) - 1
             page.locator(f'table.then tr[data-event="{event}"]').first.wait_for()
-    assert "at=300" in page.url
+    page.wait_for_url("**at=300**")
+    page.keyboard.press("Shift+ArrowRight")
+    page.wait_for_url("**at=400**")
     page.go_back()
-    page.locator('.strip[aria-valuenow="200"]').wait_for()
+    page.locator('.strip[aria-valuenow="300"]').wait_for()
 
 
 def test_a_question_that_no_tape_can_answer_is_refused_in_a_sentence(pages: Served, browser: Any) -> None:

@@ -19,6 +19,7 @@ from tests.pages.serving import LEARNERS, Served
 from tests.pages.tabs import Tab
 from workbench.engine.control import address_of
 from workbench.engine.launch import Run, attach
+from workbench.engine.layout import CONTROL_FILE
 from workbench.protocol.faults import FAULT_KINDS
 from workbench.protocol.records import Kind, process_of
 
@@ -44,7 +45,9 @@ def started(pages: Served, browser: Any, root: Path) -> tuple[Tab, Run]:
     tab.page.goto(pages.url(pages.control))
     tab.page.get_by_role("button", name="Start").click()
     tab.page.wait_for_url("**page=live**")
-    return tab, attach(next(path for path in root.iterdir() if path not in before))
+    folder = next(path for path in root.iterdir() if path not in before)
+    until((folder / CONTROL_FILE).exists, "its supervisor listens")
+    return tab, attach(folder)
 
 
 @pytest.fixture(scope="module")

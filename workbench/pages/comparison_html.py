@@ -137,5 +137,9 @@ def _then(linked: Linked, session: Session, number: int, event: int, over: bool)
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        value = [f"{key} = {one}" for key, one in value.items()]
+    if isinstance(value, list | tuple):
+        value = ", ".join(map(str, value))
     text = "" if value is None else str(value).strip().replace("\n", " ")
     return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"
