@@ -44,6 +44,8 @@ def test_names_contrast_and_landmarks(pages: Served, browser: Any, pictures: Pat
             tab.at(700)
             tab.page.locator("canvas").nth(1).wait_for()
         tab.page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
+        tab.page.locator("h1").wait_for()
+        tab.page.wait_for_load_state("networkidle")  # style sheets are there
         assert tab.page.evaluate(CHECK) == [], (name, theme)
         tab.page.screenshot(path=pictures / f"{name}-{theme}.png", full_page=True)
     tab.close(pages.port)
