@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,16 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1 and str(out) in done.stderr and "--out" in done.stderr
+
+
+def test_a_run_whose_folder_is_taken_away_ends(tmp_path: Path) -> None:
+    with launch(tiny(2), tmp_path / "run") as run:
+        run.wait(rounds=10, timeout_s=GUARD_S)
+        pids = [*run.status()["processes"], control.address_of(run.path).pid]
+        shutil.rmtree(run.path)
+        began = time.monotonic()
+        until(lambda: not run.running and not any(lives(pid) for pid in pids), "nothing of it is left")
+    print(f"nothing was left {time.monotonic() - began:.1f} s after the folder")
 
 
 def test_everything_killed_at_once_leaves_a_tape_and_the_next_start_sweeps(tmp_path: Path) -> None:

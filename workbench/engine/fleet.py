@@ -29,6 +29,9 @@ from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, proces
 from workbench.tape.journal import read_header
 from workbench.tape.run_folder import RunFolder
 
+FOLDER_EVERY_S = 1.0
+"""So often it is looked whether the run's folder is still there."""
+
 
 class Fleet:
     """Starts, restarts and ends the processes of a run.
@@ -142,6 +145,7 @@ class Fleet:
         self.identity["fingerprint"] = fingerprint
         if resumed is not None:
             self._go_on(self.resume.begin(resumed))
+        self.look_after_folder()
         self.start(self.syncer)
         self.striker.start_learners()
         if self.config.eval_every:
@@ -290,6 +294,14 @@ class Fleet:
             log = self.folder.logs / "nursery.log"
             self.ending.lose(LOST, f"the process that starts the others is gone; see {log}")
         self.restarts.unheard()
+
+    def look_after_folder(self) -> None:
+        """Whoever takes the run's folder away ends the run: nothing more can be recorded, and nobody could stop it."""
+        if not self.over and not self.ending.line:
+            if not self.folder.journal.exists():
+                self.ending.lose(LOST, f"{self.folder.path} is gone, with the journal: nothing more can be recorded")
+                return
+            self.timers.after(FOLDER_EVERY_S, self.look_after_folder)
 
     def flush(self) -> None:
         """Send what waits."""
