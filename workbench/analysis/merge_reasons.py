@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.analysis.merge_round import NS, MergeRound, merge_round
-from workbench.analysis.misses import Missed, missed
+from workbench.analysis.misses import Missed, absent, missed
 
 
 class Taken(NamedTuple):
@@ -101,7 +101,7 @@ def why(tape: xr.DataTree, merge: int) -> Why:
     taken = _taken(tape, found)
     inside = {row.learner for row in taken}
     then = tape.wb.at(found.event)
-    others = [m for m in tape.wb.learners if m not in inside]
+    others = absent(found, (m for m in tape.wb.learners if m not in inside))
     return Why(
         found.merge, found.event, found.round, found.fragment, found.version, taken,
         tuple(missed(found, m, then) for m in others),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from workbench.analysis.merge_round import NS, MergeRound
@@ -54,6 +54,20 @@ class Missed(NamedTuple):
     heard: int = 0
     came: int = -1
     came_seq: int = -1
+
+
+def absent(merged: MergeRound, learners: Iterable[int]) -> list[int]:
+    """Those of these learners that the run had at the merge: none that was added later, or removed before."""
+    own, place = merged.own, _place(merged, merged.event)
+
+    def was_there(learner: int) -> bool:
+        q = process_of(learner)
+        if own.last(SYNCER, Kind.LEARNER_ADDED, len(own.index.rows[SYNCER]), peer=q) >= place:
+            return False
+        lost = own.last(SYNCER, Kind.LEARNER_LOST, place, peer=q)
+        return lost < 0 or own.reason(SYNCER, lost) != "removed"
+
+    return [learner for learner in learners if was_there(learner)]
 
 
 def missed(merged: MergeRound, learner: int, then: Moment) -> Missed:

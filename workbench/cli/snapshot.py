@@ -1,4 +1,4 @@
-"""Take a snapshot of a run of real processes that goes on, and wait until it lies on disk.
+"""Take a snapshot of a run of real processes, and wait until it lies on disk.
 
 A snapshot holds the syncer's and every learner's state at one consistent cut;
 workbench resume RUN --snapshot N goes back to it. Runs take them by themselves
