@@ -15,7 +15,9 @@ from workbench.replay.machines import Rerun
 RULES: dict[str, dict[str, Any]] = {
     "mean": {"merge": "mean", "quorum": 2},
     "rda_sgd_bf16": {"outer": "sgd", "codec": "bf16", "eligibility": "paced"},
-    "blend_lock_step": {"fold": "blend", "lead": 0, "quorum": 3, "eligibility": "step", "grace": "all"},
+    # everybody is needed, so nobody may be quarantined
+    "blend_lock_step": {"fold": "blend", "lead": 0, "quorum": 3, "eligibility": "step", "grace": "all",
+                        "quarantine_after": 0},
     "delay_corrected": {"fold": "delay_corrected", "grace": "fixed", "grace_s": 0.05},
     "delay_corrected_base": {"fold": "delay_corrected", "anchor": "base", "codec": "bf16", "merge": "mean"},
     "base_due": {"anchor": "base", "fold_at": "due", "fold": "blend", "fold_alpha": 0.25},
