@@ -151,7 +151,7 @@ def test_inner_rate_and_local_work_act_on_the_next_step() -> None:
         ({"period": 3}, "period cannot change while a run goes on; live settings: quorum"),
         ({"seed": 1}, "seed cannot change while a run goes on"),
         ({"model.width": 64}, "model.width cannot change while a run goes on"),
-        ({"nonsense": 1}, "nonsense cannot change while a run goes on"),
+        ({"nonsense": 1}, "unknown key 'nonsense'; live settings: quorum"),
         ({"quorum": 4}, "quorum = 4 with 3 learners; allowed: 1 to 3"),
         ({"quorum": 0}, "quorum = 0 is out of range; allowed: 1 to 4096"),
         ({"quorum": 1.5}, "quorum = 1.5 is not a whole number"),
