@@ -33,9 +33,9 @@ def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def struck(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three learners under one fault after the other; then stopped in order."""
+    """Three learners under one fault after the other, nobody quarantined for it; then stopped in order."""
     path = tmp_path_factory.mktemp("runs") / "struck"
-    with launch(tiny(period=12), path, faults=PLAN) as run:
+    with launch(tiny(period=12, quarantine_after=0), path, faults=PLAN) as run:
         run.wait(rounds=20, timeout_s=GUARD_S)
         run.cut(1, CUT_S)
         run.slow(2, 3.0, for_s=1.0)
