@@ -33,8 +33,9 @@ def tab(pages: Served, browser: Any) -> Iterator[Tab]:
     found.close(pages.port)
 
 
-def saved(tab: Tab, button: str, folder: Path) -> Path:
-    with tab.page.expect_download(timeout=GUARD_MS) as waiting:
+def saved(tab: Tab, button: str, folder: Path, suffix: str) -> Path:
+    """What a button gives away; an earlier one may still be at it, pictures come one after the other."""
+    with tab.page.expect_download(lambda d: d.suggested_filename.endswith(suffix), timeout=GUARD_MS) as waiting:
         tab.page.get_by_role("button", name=f"{button}:").click()
     path = folder / waiting.value.suggested_filename
     waiting.value.save_as(path)
@@ -42,22 +43,22 @@ def saved(tab: Tab, button: str, folder: Path) -> Path:
 
 
 def test_a_trace_and_tables_are_saved(tab: Tab, tmp_path: Path) -> None:
-    trace = json.loads(gzip.decompress(saved(tab, "Perfetto", tmp_path).read_bytes()))
+    trace = json.loads(gzip.decompress(saved(tab, "Perfetto", tmp_path, ".json.gz").read_bytes()))
     assert len(trace["traceEvents"]) > 1000
-    with zipfile.ZipFile(saved(tab, "CSV", tmp_path)) as archive:
+    with zipfile.ZipFile(saved(tab, "CSV", tmp_path, ".zip")) as archive:
         merges = next(name for name in archive.namelist() if name.endswith("merges.csv"))
         rows = list(csv.reader(io.StringIO(archive.read(merges).decode())))
     assert len(rows) - 1 == open_tape(DEMO)["merges"].sizes["merge"]
 
 
 def test_figures_are_saved_as_pictures(tab: Tab, tmp_path: Path) -> None:
-    path = saved(tab, "PNG", tmp_path)
+    path = saved(tab, "PNG", tmp_path, ".png")
     assert path.name.startswith("demo-tape") and path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert path.stat().st_size > 5000
 
 
 def test_a_report_works_without_any_server(tab: Tab, browser: Any, tmp_path: Path, pictures: Path) -> None:
-    path = saved(tab, "report", tmp_path)
+    path = saved(tab, "report", tmp_path, ".html")
     offline = Tab(browser, offline=True)
     page = offline.page
     page.goto(path.as_uri())
