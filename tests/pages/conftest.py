@@ -12,7 +12,7 @@ from tests.pages.serving import Served, served
 from tests.pages.tabs import ARGUMENTS, CHROMIUM
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
     """Headless Chromium; where there is none the tests of pages in a browser are skipped with what to install."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is missing: type make setup")
@@ -25,7 +25,7 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where screenshots are kept: WORKBENCH_PICTURES, or a temporary folder that is printed."""
     given = os.environ.get("WORKBENCH_PICTURES")
@@ -35,13 +35,13 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     print(f"\nscreenshots of the pages: {folder}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Folder of the runs that the server of the browser tests shows."""
     return tmp_path_factory.mktemp("runs")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def pages(root: Path) -> Iterator[Served]:
     """One server for all tests in a browser."""
     with served(root) as found:
