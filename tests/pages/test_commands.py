@@ -10,8 +10,8 @@ from tests.analysis.runs import rec
 from workbench.pages import commands
 from workbench.pages.controls import ACTIONS, MEANINGS, Controls, clicks_html
 from workbench.pages.event_words import Said, said_of, sentence, who
-from workbench.pages.storm import Storm
 from workbench.pages.tails import Tail
+from workbench.protocol.live_storm import Storm
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, process_of
 
 EVIL = "<script>alert('x')</script>"

@@ -11,6 +11,7 @@ import numpy as np
 
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import HEADER_WORDS, FragmentSlots
+from workbench.algorithms.reserving import reserve
 from workbench.config import ConfigError
 
 MAGIC = 0x31544D43_42574444
@@ -43,7 +44,7 @@ def mapped_slots(
     head = _head(sizes, slot_count, outer_vectors)
     nbytes = PAGE + sum(_fragment_bytes(size, slot_count, outer_vectors) for size in sizes)
     if write and not path.exists():
-        _make(path, nbytes, head)
+        reserve(path, nbytes, head, durable=True)  # a file of zeros is a set of blank slots
     fd = os.open(path, (os.O_RDWR if write else os.O_RDONLY) | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if os.fstat(fd).st_size != nbytes or os.pread(fd, head.nbytes, 0) != head.tobytes():
@@ -73,22 +74,6 @@ def _header_bytes(slot_count: int) -> int:
 
 def _fragment_bytes(size: int, slot_count: int, outer_vectors: int) -> int:
     return _header_bytes(slot_count) + slot_count * (1 + outer_vectors) * _row_bytes(size)
-
-
-def _make(path: Path, nbytes: int, head: np.ndarray) -> None:
-    """A file of zeros is a set of blank slots; it gets its name when it is whole."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    try:
-        os.posix_fallocate(fd, 0, nbytes)
-        os.pwrite(fd, head.tobytes(), 0)
-        os.fsync(fd)
-        os.replace(draft, path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(fd)
 
 
 def _cut(raw: np.ndarray, sizes: Sequence[int], slot_count: int, outer_vectors: int) -> list[FragmentSlots]:

@@ -181,7 +181,7 @@ class RunConfig:
         Refuse contributions that hold NaN or infinity.
     guard_norm : float
         Refuse contributions whose norm is above so many times the median norm of the round's others and of the
-        learner's own last 8, and more so than they stand for more own steps; 0: never.
+        learner's own last 8, in proportion more where they stand for more own steps; 0: never.
     guard_cosine : bool
         Refuse contributions of a learner that is flagged: cosine below -0.3 to the others' mean in 3 rounds running.
     quarantine_after : int

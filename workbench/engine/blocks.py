@@ -16,6 +16,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from workbench.algorithms.reserving import reserve
+
 MAGIC = 0x314B4C42_42574444
 PAGE = 4096
 ALIGN = 64
@@ -194,17 +196,10 @@ def _checked_slots(fd: int, path: Path, size: int, slots_max: int) -> int:
 
 
 def _reserve(path: Path, nbytes: int, head: np.ndarray) -> mmap.mmap:
-    """A new private file with its pages there, mapped; it gets its name when it is whole."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """A new private file with its pages there, mapped."""
+    reserve(path, nbytes, head)
+    fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        os.posix_fallocate(fd, 0, nbytes)
-        os.pwrite(fd, head.tobytes(), 0)
-        memory = mmap.mmap(fd, nbytes)
-        os.replace(draft, path)
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
+        return mmap.mmap(fd, nbytes)
     finally:
         os.close(fd)
-    return memory

@@ -8,6 +8,7 @@ from typing import Any
 
 import panel as pn
 
+from workbench.analysis.timelines import NAMES
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
@@ -17,7 +18,6 @@ from workbench.pages.exports import code_of_comparison
 from workbench.pages.linked import AXES, OF_CURVES, Linked
 from workbench.pages.scrubber import Scrubber
 from workbench.pages.session import Session, trouble_parts
-from workbench.pages.timelines import NAMES
 from workbench.tape import TapeError
 
 LISTED_MAX = 60

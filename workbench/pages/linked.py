@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.analysis.comparing.comparison import Comparison, compare
+from workbench.analysis.timelines import Timeline
 from workbench.pages.overview import Overview, overview
 from workbench.pages.recording import Recording
-from workbench.pages.timelines import Timeline
 
 AXES = ("wall", "tokens", "rounds")
 """Axes on which unrelated runs can be laid beside each other."""

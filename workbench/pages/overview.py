@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workbench.analysis.timelines import NAMES, Timeline
 from workbench.pages.recording import Recording
-from workbench.pages.timelines import NAMES, Timeline
 from workbench.protocol.records import Kind
 from workbench.views.sources import bands
 

@@ -11,8 +11,8 @@ import numpy as np
 from workbench.analysis.arrays.tables import since_began
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.merge_reasons import Why
+from workbench.analysis.timelines import Timeline, timeline
 from workbench.pages.event_words import NOTABLE, Said, labels
-from workbench.pages.timelines import Timeline, timeline
 from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
 from workbench.tape.marks import MEANINGS

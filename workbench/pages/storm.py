@@ -1,61 +1,14 @@
-"""A storm of faults at random on a run that goes on: a Poisson process whose rate may change at any moment."""
+"""A storm on a run that goes on, for as long as a page wants it."""
 
 from __future__ import annotations
 
-import random
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple
 
-KINDS = ("kill", "stall", "slow", "cut", "delay", "loss", "nan", "flip")
-"""Kinds that a storm may be made of, with their usual numbers."""
-RATE_MAX = 60
-"""Faults per minute."""
+from workbench.protocol.live_storm import KINDS, RATE_MAX, Storm, Strike
+
 TICK_S = 0.05
-
-
-class Strike(NamedTuple):
-    """One fault of a storm."""
-
-    kind: str
-    learner: int
-
-
-class Storm:
-    """Parameters
-    ----------
-    learners : int
-        Whom it may strike.
-    seed : int
-        Of what is drawn: kinds, targets, and how much the next one takes.
-
-    Attributes
-    ----------
-    rate : float
-        Faults per minute, over all learners; 0: none.
-    kinds : tuple of str
-        Of `KINDS`.
-    count : int
-        Strikes so far.
-    """
-
-    def __init__(self, learners: int, seed: int = 0) -> None:
-        self.rate, self.count = 0.0, 0
-        self.kinds: tuple[str, ...] = ("kill",)
-        self._learners = learners
-        self._random = random.Random(seed)
-        self._left = self._random.expovariate(1.0)
-
-    def advance(self, passed_s: float) -> list[Strike]:
-        """What strikes in the next seconds, at the rate that holds now."""
-        found: list[Strike] = []
-        self._left -= self.rate / 60.0 * passed_s
-        while self._left <= 0.0:
-            found.append(Strike(self._random.choice(self.kinds), self._random.randrange(self._learners)))
-            self._left += self._random.expovariate(1.0)
-        self.count += len(found)
-        return found
 
 
 class Stormer:

@@ -9,8 +9,8 @@ import panel as pn
 from workbench.pages import style
 from workbench.pages.scrubber import Slide
 from workbench.pages.session import Session
-from workbench.pages.storm import KINDS, RATE_MAX
 from workbench.pages.watcher import Watcher
+from workbench.protocol.live_storm import KINDS, RATE_MAX
 
 
 class StormForm:

@@ -8,12 +8,12 @@ from typing import Any
 
 import panel as pn
 
+from workbench.analysis.timelines import NAMES
 from workbench.pages import style
 from workbench.pages.addresses import AXES
 from workbench.pages.overview import overview
 from workbench.pages.recording import STEPS, Recording
 from workbench.pages.scrubber import Scrubber
-from workbench.pages.timelines import NAMES
 
 TICK_MS = 250
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 100.0, 1000.0)

@@ -16,8 +16,9 @@ from workbench.pages.commands import Command, Commands, fault, send
 from workbench.pages.courses import Course, Point, recorded_points
 from workbench.pages.event_words import NOTABLE, Said, said_of
 from workbench.pages.spans import Spans
-from workbench.pages.storm import Storm, Stormer, Strike
+from workbench.pages.storm import Stormer
 from workbench.pages.tails import Tail
+from workbench.protocol.live_storm import Storm, Strike
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
 from workbench.tape import TapeError, open_tape

@@ -68,9 +68,9 @@ class ExploreReport(NamedTuple):
     gap: float
 
 
-def run_seed(seed: int, recovery: bool = True) -> Outcome:
-    """Run the schedule of one seed; ``recovery`` as in `schedules.draw`."""
-    return schedules.run(schedules.draw(seed, recovery=recovery))
+def run_seed(seed: int) -> Outcome:
+    """Run the schedule of one seed."""
+    return schedules.run(schedules.draw(seed))
 
 
 def _outcomes(seeds: range, processes: int) -> Iterator[Outcome]:
