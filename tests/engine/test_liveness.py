@@ -63,7 +63,9 @@ def test_merges_go_on_whoever_is_gone(struck: Path) -> None:
     for row in report["at_faults"]:
         print(f"{row['kind']} L{row['learner']}: longest gap {row['longest_s']:.3f} s, B {row['bound_s']:.3f} s")
         assert row["longest_s"] < HANG_FACTOR * row["bound_s"] < math.inf, row
-    assert found["stall"]["for_s"] == pytest.approx(STOPPED_S, abs=0.01)
+    assert STOPPED_S - 0.01 <= found["stall"]["for_s"] < HANG_FACTOR * STOPPED_S, (
+        "no shorter; later where others keep us busy"
+    )
 
 
 def test_whoever_was_gone_was_declared_lost_and_came_back(struck: Path) -> None:
