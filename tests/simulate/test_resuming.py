@@ -16,8 +16,9 @@ from workbench.replay.machines import rerun_machines
 from workbench.simulate.resuming import resume_virtual
 from workbench.simulate.training_run import Progress, train_virtual
 from workbench.tape import open_tape
-from workbench.tape.going_on import SLOTS_FILE, resumable, snapshot_numbers
+from workbench.tape.going_on import resumable, snapshot_numbers
 from workbench.tape.ledger import Ledger
+from workbench.tape.run_folder import RunFolder
 
 
 class Lost(Exception):
@@ -105,7 +106,7 @@ def test_intact_slots_lose_no_merge(text: Path, tmp_path: Path) -> None:
 def test_damaged_slots_go_back_to_the_newest_snapshot(text: Path, tmp_path: Path) -> None:
     run = lost_run(text, tmp_path / "run", snapshot_every=10)
     newest = snapshot_numbers(resumable(run))[-1]
-    (run / SLOTS_FILE).unlink()
+    RunFolder(run).slots.unlink()
     resume_virtual(run)
     assert check(run) == [0, 1]
     restored = [r for r in open_tape(run).wb.records() if r.kind == Kind.RESTORED]
@@ -127,7 +128,7 @@ def test_a_snapshot_that_is_asked_for_rolls_tokens_back(text: Path, tmp_path: Pa
 
 def test_without_slots_and_without_a_snapshot_nothing_can_go_on(text: Path, tmp_path: Path) -> None:
     run = lost_run(text, tmp_path / "run")
-    (run / SLOTS_FILE).unlink()
+    RunFolder(run).slots.unlink()
     with pytest.raises(ConfigError, match="no snapshot; train it anew"):
         resume_virtual(run)
 

@@ -16,7 +16,8 @@ from workbench.datasets import open_text
 from workbench.engine.compiling import cache_folder
 from workbench.engine.layout import read_config
 from workbench.engine.links import Link
-from workbench.engine.weights import SLOTS_FILE, load_initial
+from workbench.engine.weights import load_initial
+from workbench.tape.run_folder import RunFolder
 from workbench.training.compile_cache import enable_compile_cache
 from workbench.training.flat import fragmentation_of
 from workbench.training.program import TrainingProgram
@@ -80,7 +81,7 @@ class Evaluator:
             return load_initial(self.run, self.sizes)
         if not self._slots:
             count = slots_needed(self.config.anchor, self.config.anchors_kept)
-            self._slots = mapped_slots(self.run / SLOTS_FILE, self.sizes, count, OUTER_VECTORS, write=False)
+            self._slots = mapped_slots(RunFolder(self.run).slots, self.sizes, count, OUTER_VECTORS, write=False)
         found = []
         for slots, version in zip(self._slots, versions, strict=True):
             slot = slots.find(version)

@@ -13,7 +13,7 @@ from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError
 from workbench.engine.layout import write_private
-from workbench.engine.weights import SLOTS_FILE, fragmentation_of_header, load_initial
+from workbench.engine.weights import fragmentation_of_header, load_initial
 from workbench.protocol import restart
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
@@ -89,7 +89,7 @@ def _arithmetic(found: Resumable, write: bool) -> SyncerArithmetic:
     config = found.config
     fragmentation = fragmentation_of_header(found.header, config.fragments)
     count = slots_needed(config.anchor, config.anchors_kept)
-    slots = mapped_slots(found.folder.path / SLOTS_FILE, fragmentation.sizes, count, OUTER_VECTORS, write=write)
+    slots = mapped_slots(found.folder.slots, fragmentation.sizes, count, OUTER_VECTORS, write=write)
     return SyncerArithmetic(fragmentation, load_initial(found.folder.path, fragmentation.sizes), slots)
 
 
@@ -109,7 +109,7 @@ def put_in_place(found: Resumable, cut: dict[str, Any] | None) -> Resumed:
     if cut is not None:
         manifest = read_manifest(found.folder.snapshots, cut["snapshot"])
         part = syncer_part(read_part(found.folder.snapshots, cut["snapshot"], SYNCER_PART), manifest["outer"])
-        slots = found.folder.path / SLOTS_FILE
+        slots = found.folder.slots
         if not _fits(found):
             slots.unlink(missing_ok=True)
         arithmetic = _arithmetic(found, write=True)

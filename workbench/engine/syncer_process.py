@@ -29,7 +29,7 @@ from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
 from workbench.engine.telemetry import TelemetrySender
-from workbench.engine.weights import SLOTS_FILE, fragmentation_of_header, load_initial
+from workbench.engine.weights import fragmentation_of_header, load_initial
 from workbench.engine.wire import SyncerWire
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
@@ -151,13 +151,13 @@ class SyncerProcess:
 
     def _arithmetic(self, fragmentation: Any, state: SyncerState, restarted: bool) -> SyncerArithmetic:
         count = slots_needed(self.config.anchor, self.config.anchors_kept)
-        slots = mapped_slots(self.folder.path / SLOTS_FILE, self.sizes, count, OUTER_VECTORS)
+        slots = mapped_slots(self.folder.slots, self.sizes, count, OUTER_VECTORS)
         arithmetic = SyncerArithmetic(fragmentation, load_initial(self.folder.path, self.sizes), slots)
         if restarted or any(slot.header.any() for slot in slots):
             for p, version in enumerate(state.versions):
                 if not arithmetic.restore(p, version):
                     raise RunLost(
-                        f"no slot in {self.folder.path / SLOTS_FILE} holds version {version} of fragment {p}, which "
+                        f"no slot in {self.folder.slots} holds version {version} of fragment {p}, which "
                         "the journal names; the file is damaged or of another run"
                     )
         return arithmetic

@@ -16,8 +16,7 @@ from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
 from workbench.config import ConfigError
 from workbench.engine.layout import read_config
 from workbench.tape.journal import read_header
-
-SLOTS_FILE = "slots"
+from workbench.tape.run_folder import RunFolder
 
 
 def initial_path(run: Path) -> Path:
@@ -74,5 +73,5 @@ def newest_digest(run: Path) -> int:
     config = read_config(run)
     sizes = fragmentation_of_header(read_header(run / "journal"), config.fragments).sizes
     count = slots_needed(config.anchor, config.anchors_kept)
-    slots = mapped_slots(run / SLOTS_FILE, sizes, count, OUTER_VECTORS, write=False)
+    slots = mapped_slots(RunFolder(run).slots, sizes, count, OUTER_VECTORS, write=False)
     return digest(np.concatenate([one.theta[int(one.header[:, VERSION].argmax())] for one in slots]))

@@ -14,7 +14,7 @@ from workbench.datasets import open_text
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
 from workbench.simulate.world import World
-from workbench.tape.going_on import SLOTS_FILE, cut_for, resumable
+from workbench.tape.going_on import cut_for, resumable
 from workbench.training.environment import fingerprint
 from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
@@ -49,7 +49,7 @@ def resume_virtual(
     config = found.config
     use_threads(config.machine.threads)
     program = TrainingProgram(config, open_text(config.data))
-    numbers = Numbers(config, program, found.folder.snapshots, found.folder.path / SLOTS_FILE)
+    numbers = Numbers(config, program, found.folder.snapshots, found.folder.slots)
     cut = cut_for(found, snapshot, numbers.holds(found.versions, found.digests))
     writer = Writer(found.folder, found.header)
     identity = {"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": fingerprint()}

@@ -19,7 +19,6 @@ from workbench.protocol.records import Record
 from workbench.simulate.interrupt import first_interrupt
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
-from workbench.tape.going_on import SLOTS_FILE
 from workbench.tape.journal import Input, JournalWriter
 from workbench.tape.recorder import Recorder
 from workbench.tape.run_folder import RunFolder, create_run_folder
@@ -144,7 +143,7 @@ def train_virtual(
     program = TrainingProgram(config, text)
     header = run_header(config, text, program, "virtual", {"chaos": faults.chaos, "scenario": faults.scenario})
     folder = create_run_folder(out, to_toml(config))
-    numbers = Numbers(config, program, folder.snapshots, folder.path / SLOTS_FILE)
+    numbers = Numbers(config, program, folder.snapshots, folder.slots)
     writer = Writer(folder, header)
 
     def make() -> World:

@@ -19,9 +19,6 @@ from workbench.tape.journal import read_journal
 from workbench.tape.run_folder import RunFolder, being_written, open_run_folder
 from workbench.training.snapshot_files import snapshots
 
-SLOTS_FILE = "slots"
-"""File of the committed fragments in a run folder."""
-
 
 class Resumable(NamedTuple):
     """A run that has ended, or was lost, before its last merge.

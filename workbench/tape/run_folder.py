@@ -40,6 +40,11 @@ class RunFolder:
         return self.path / "tape"
 
     @property
+    def slots(self) -> Path:
+        """The committed fragments."""
+        return self.path / "slots"
+
+    @property
     def tape_lock(self) -> Path:
         """Lock of the tape's one writer."""
         return self.path / "tape.lock"
