@@ -5,8 +5,9 @@ evaluation off, and a process that only steps (threads, flags, niceness and memo
 processes of the run are stopped while the other steps.  So a busy neighbour slows both, and the median over the pairs
 counts.  A stopped run notices that it was stopped; what it does about that falls into the pause before a window.
 
-The budget is for a learner with one thread: with more, on as few cores as there are threads, syncer and recorder take
-processor time that the device would use, which is another question than what the engine costs the learner.
+The budget is for a learner with one thread whose core nothing else uses (``machine.cores = apart``).  Where nothing is
+pinned, threads that wake up push the step aside although another core is idle; with more threads, on as few cores as
+there are threads, syncer and recorder take processor time that the device would use.  Both are printed.
 """
 
 from __future__ import annotations
@@ -36,6 +37,22 @@ TINY_MODEL = {
 }  # fmt: skip
 
 
+class Place(NamedTuple):
+    """Threads and cores of a learner."""
+
+    words: str
+    threads: int | None
+    cores: str
+    budget: float | None
+
+
+PLACES = (
+    Place("1 thread apart", 1, "apart", BUDGET),
+    Place("1 thread", 1, "none", None),
+    Place("JAX's threads", None, "none", None),
+)
+
+
 class Measured(NamedTuple):
     """Both ways to step, window by window.
 
@@ -62,17 +79,18 @@ def run(pairs: int = PAIRS, window_s: float = WINDOW_S) -> list[Row]:
     Returns
     -------
     list of Row
-        With one thread and with as many as JAX takes: both rates, their ratio and its interval, and the ratio of the
-        processor time that a step takes of the threads that step, which a busy machine disturbs less; then the peak
-        memory of a learner of this model and of a tiny one.
+        With one thread on a core of its own, with one that is not pinned, and with as many as JAX takes: both rates,
+        their ratio and its interval, and the ratio of the processor time that a step takes of the threads that step,
+        which a busy machine disturbs less; then the peak memory of a learner of this model and of a tiny one.
     """
     config = preset("tiny-4").set(learners=1, rounds=10**6, eval_every=0)
     rows, peak = [], 0
     with tempfile.TemporaryDirectory() as name:
-        for threads in (1, None):
-            measured = _by_turns(config.set({"machine.threads": threads}), Path(name) / str(threads), pairs, window_s)
+        for place in PLACES:
+            placed = config.set({"machine.threads": place.threads, "machine.cores": place.cores})
+            measured = _by_turns(placed, Path(name) / place.words, pairs, window_s)
             peak = max(peak, measured.peak)
-            rows += _rows(measured, config, threads)
+            rows += _rows(measured, config, place)
         tiny_peak = _peak_of(config.set(TINY_MODEL), Path(name) / "tiny")
     return [
         *rows,
@@ -81,16 +99,15 @@ def run(pairs: int = PAIRS, window_s: float = WINDOW_S) -> list[Row]:
     ]
 
 
-def _rows(measured: Measured, config: RunConfig, threads: int | None) -> list[Row]:
+def _rows(measured: Measured, config: RunConfig, place: Place) -> list[Row]:
     tokens = config.inner.batch * config.inner.accumulation * config.model.context
     engine, alone = ([tokens / mean(steps) for steps in windows] for windows in (measured.engine, measured.alone))
     ratio = spread_of([one / other for one, other in zip(engine, alone, strict=True)])
     engine_cpu_s = measured.engine_cpu_s / sum(map(len, measured.engine))
     alone_cpu_s = measured.alone_cpu_s / sum(map(len, measured.alone))
-    budget = BUDGET if threads else None
-    how = f"{threads} thread" if threads else "JAX's threads"
+    budget = place.budget
     return [
-        Row(f"learner in the engine, {how}", median(engine), "tokens/s", None, True),
+        Row(f"learner in the engine, {place.words}", median(engine), "tokens/s", None, True),
         Row("  the same step alone", median(alone), "tokens/s", None, True),
         Row("  in the engine over alone", ratio.middle, "ratio", budget, budget is None or ratio.middle >= budget),
         Row("  95 % interval of this median: from", ratio.low, "ratio", None, True),

@@ -29,7 +29,7 @@ def test_spread_uses_every_core_and_is_even(learners: int, available: list[int])
 
 @pytest.mark.parametrize("text", ["", "all", "0,,1 2", "1-0 2", "-1 2", "0;1", "0 99999999", "1- 2", "²"])
 def test_what_names_no_cores_is_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"machine.cores = .* is unknown; allowed: none, spread, or one list"):
+    with pytest.raises(ConfigError, match=r"machine.cores = .* is unknown; allowed: none, spread, apart, or one list"):
         RunConfig(learners=2).set({"machine.cores": text})
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.real_runs import GUARD_S, of_kind, records_of, tiny
 from workbench.config import ConfigError
 from workbench.engine.launch import launch
-from workbench.engine.placing import environment_of, place_of, threads_of
+from workbench.engine.placing import beside_steps, check_cores, environment_of, place_of, threads_of
 from workbench.protocol.records import Kind, process_of
 from workbench.replay.exact import replay
 
@@ -63,3 +63,42 @@ def test_processes_have_the_threads_and_cores_that_they_were_given(tmp_path: Pat
     assert (
         named in report.environment and report.verdict.startswith("environment differs: ") and named in report.verdict
     )
+
+
+def test_apart_leaves_cores_to_all_that_is_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    one = tiny(1).set({"machine.cores": "apart"})
+    assert (threads_of(one), place_of(one, 0), place_of(one, -1), beside_steps(one)) == (7, tuple(range(7)), (7,), (7,))
+    three = tiny(3).set({"machine.cores": "apart"})
+    assert (threads_of(three), [place_of(three, m) for m in (0, 2, 3, -1)]) == (2, [(0, 1), (4, 5), (0, 1), (6, 7)])
+    assert beside_steps(tiny(3)) == ()
+    with pytest.raises(ConfigError, match="8 learners of 1 threads leave none of 8 cores to all else; set machine"):
+        check_cores(tiny(8).set({"machine.cores": "apart"}))
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core cannot be kept apart")
+def test_steps_have_cores_that_nothing_else_uses(tmp_path: Path) -> None:
+    config = tiny(1).set({"machine.threads": 1, "machine.cores": "apart"})
+    with launch(config, tmp_path / "run") as run:
+        run.wait(rounds=5, timeout_s=GUARD_S)
+        status = run.status()
+        learner = status["learners"][0]["pid"]
+        seen = {pid: cores_by_thread(pid) for pid in status["processes"]}
+        run.stop()
+    step, beside = set(place_of(config, 0)), set(beside_steps(config))
+    assert step.isdisjoint(beside)
+    for pid, threads in seen.items():
+        for name, tid, cores in threads:
+            steps = pid == learner and tid != pid and not name.startswith("ZMQ")
+            assert cores == (step if steps else beside), (pid == learner, name, tid == pid)
+    assert any(name.startswith("tf_XLA") for name, _, _ in seen[learner])
+    assert replay(run.path).bit_exact
+
+
+def cores_by_thread(pid: int) -> list[tuple[str, int, set[int]]]:
+    """Name, number and cores of each thread of a process."""
+    tasks = sorted(Path(f"/proc/{pid}/task").iterdir())
+    return [
+        ((task / "comm").read_text().strip(), int(task.name), os.sched_getaffinity(int(task.name))) for task in tasks
+    ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-NOWHERE, SPREAD = "none", "spread"
+NOWHERE, SPREAD, APART = "none", "spread", "apart"
 CORE_MAX = 1 << 16
 
 
@@ -14,7 +14,7 @@ def parse_cores(text: str) -> list[tuple[int, ...]]:
     Returns
     -------
     list of tuple of int
-        Ascending, one entry for each list; empty for ``none`` and ``spread``.
+        Ascending, one entry for each list; empty for ``none``, ``spread`` and ``apart``.
 
     Raises
     ------
@@ -26,7 +26,7 @@ def parse_cores(text: str) -> list[tuple[int, ...]]:
     >>> parse_cores("0,1 2-3")
     [(0, 1), (2, 3)]
     """
-    if text in (NOWHERE, SPREAD):
+    if text in (NOWHERE, SPREAD, APART):
         return []
     lists = [_one_list(words) for words in text.split()]
     if not lists:
@@ -74,3 +74,29 @@ def cores_of(text: str, learner: int, learners: int, available: Sequence[int]) -
     if len(cores) < learners:
         return (cores[learner % len(cores)],)
     return tuple(cores[learner * len(cores) // learners : (learner + 1) * len(cores) // learners])
+
+
+def apart(learners: int, threads: int, available: Sequence[int]) -> list[tuple[int, ...]]:
+    """Cores of each learner's step, and last those of all else: ``machine.cores = apart``.
+
+    Parameters
+    ----------
+    learners, threads : int
+        How many learners, and threads of each one's device.
+    available : sequence of int
+        Cores that the run may use.
+
+    Raises
+    ------
+    ValueError
+        No core is left for all else.
+
+    Examples
+    --------
+    >>> apart(2, 2, range(6))
+    [(0, 1), (2, 3), (4, 5)]
+    """
+    cores, taken = sorted(available), learners * threads
+    if taken >= len(cores):
+        raise ValueError(f"{learners} learners of {threads} threads leave none of {len(cores)} cores to all else")
+    return [*(tuple(cores[m * threads : (m + 1) * threads]) for m in range(learners)), tuple(cores[taken:])]

@@ -140,8 +140,9 @@ class MachineConfig:
         None, with clock = real: the cores that the run may use over the learners, 1 at least, unless ``PJRT_NPROC``
         is set; with clock = virtual: one for each core, as JAX does.
     cores : str
-        With clock = real: ``none`` (nothing is pinned), ``spread`` (the cores are dealt out), or a list for each
-        learner, as in ``0,1 2-3``.
+        With clock = real: ``none`` (nothing is pinned), ``spread`` (the cores are dealt out), ``apart`` (each
+        learner steps on cores of its own, one for each thread, and all else keeps to the cores left), or a list for
+        each learner, as in ``0,1 2-3``.
     """
 
     threads: int | None = None

@@ -183,8 +183,8 @@ def _check_machine(config: RunConfig) -> None:
         lists = parse_cores(text)
     except ValueError as error:
         raise ConfigError(
-            f"machine.cores = {text!r} is unknown; allowed: none, spread, or one list of cores for each learner, "
-            "as in '0,1 2-3'"
+            f"machine.cores = {text!r} is unknown; allowed: none, spread, apart, or one list of cores for each "
+            "learner, as in '0,1 2-3'"
         ) from error
     if lists and len(lists) != config.learners:
         raise ConfigError(

@@ -54,8 +54,33 @@ def settle(nice: int, cores: Sequence[int]) -> None:
     """Lower the priority, and stay on some cores if any are given."""
     if nice:
         os.nice(nice)
+    stay_on(cores)
+
+
+def stay_on(cores: Sequence[int]) -> None:
+    """Have the calling thread, and those that it starts, stay on these cores; on all as before if none are given."""
     if cores and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, cores)
+
+
+def move_aside(beside: Sequence[int]) -> tuple[int, ...]:
+    """Have the calling thread, and those that it starts from now on, leave its cores to the threads there are.
+
+    Parameters
+    ----------
+    beside : sequence of int
+        Where it goes; none: it stays.
+
+    Returns
+    -------
+    tuple of int
+        The cores that it leaves, empty if it stays.
+    """
+    if not beside or not hasattr(os, "sched_getaffinity"):
+        return ()
+    left = tuple(sorted(os.sched_getaffinity(0)))
+    stay_on(beside)
+    return left
 
 
 def signal_name(status: int) -> str:

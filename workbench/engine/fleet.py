@@ -16,7 +16,7 @@ from workbench.engine.launchers import ByHand, Launcher, Local
 from workbench.engine.layout import Plan
 from workbench.engine.links import Link
 from workbench.engine.listening import read_listening
-from workbench.engine.placing import fingerprint_there, place_of
+from workbench.engine.placing import beside_steps, fingerprint_there, place_of
 from workbench.engine.processes import STEADY_AFTER_S, Managed, Nursery
 from workbench.engine.reports import Reports
 from workbench.engine.restarts import Restarts
@@ -137,6 +137,7 @@ class Fleet:
             "number": managed.number,
             "origin_ns": self.origin_ns,
             "acting": self.striker.lasting.known_to(managed),
+            "beside": list(beside_steps(self.config)) if managed.learner >= 0 else [],
             **self.resume.arguments(managed.process, managed.number),
         }
 

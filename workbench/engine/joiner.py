@@ -28,7 +28,7 @@ from workbench.engine.agreement import claims_of, data_claim, weights_claim
 from workbench.engine.finding import Finding, first_limit
 from workbench.engine.key_folder import client_keys
 from workbench.engine.learner_wire import LearnerWire
-from workbench.engine.placing import check_cores, place_of
+from workbench.engine.placing import beside_steps, check_cores, place_of
 from workbench.engine.processes import NICE
 from workbench.engine.staying import Staying
 from workbench.protocol.learner import LearnerMachine
@@ -145,6 +145,7 @@ class Joiner:
         if not self.finding.agree(claims_of(self.config)):
             return LOST, self.finding.line
         use_threads(self.config.machine.threads)
+        beside = beside_steps(self.config)
         child.settle(NICE["learner"], place_of(self.config, self.joining.learner))
         text = open_text(self.config.data)
         if not self.finding.agree(data_claim(text)):
@@ -152,7 +153,7 @@ class Joiner:
         arithmetic = self._make(text)
         if arithmetic is None:
             return LOST, self.finding.line
-        self.driver = self._driver(arithmetic)
+        self.driver = self._driver(arithmetic, child.move_aside(beside))
         staying = Staying(self.driver, self.joining.address, self.limit, self.joining.patience_s)
         return staying.run()
 
@@ -168,7 +169,7 @@ class Joiner:
         self.finding.look(fingerprint())
         return made if agreed else None
 
-    def _driver(self, arithmetic: LearnerArithmetic) -> LearnerDriver:
+    def _driver(self, arithmetic: LearnerArithmetic, step_cores: tuple[int, ...]) -> LearnerDriver:
         from workbench.engine.learner_driver import LearnerDriver
         from workbench.training.flat import fragmentation_of
 
@@ -179,7 +180,7 @@ class Joiner:
         state.identity = self._identity()
         sizes = list(fragmentation_of(self.config).sizes)
         wire = LearnerWire(facts.run_id, sizes, learner, number, self.joining.address, keys=self.keys)
-        return LearnerDriver(LearnerMachine(state), wire, arithmetic, self.finding.origin_ns)
+        return LearnerDriver(LearnerMachine(state), wire, arithmetic, self.finding.origin_ns, step_cores=step_cores)
 
     def _identity(self) -> dict[str, Any]:
         return {"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": fingerprint()}

@@ -11,11 +11,13 @@ import queue
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from workbench.engine import child
 from workbench.engine.blocks import Descriptor
 from workbench.engine.link_faults import LinkFilter
 from workbench.engine.slowing import stretch
@@ -61,6 +63,8 @@ class LearnerDriver:
         Monotonic time at which the run began.
     snapshots : Path, optional
         Where the run's snapshots lie, if this process can read them.
+    step_cores : sequence of int, optional
+        Cores that the training thread stays on, empty for those of the thread that calls `begin`.
 
     Attributes
     ----------
@@ -79,9 +83,11 @@ class LearnerDriver:
         arithmetic: LearnerArithmetic,
         origin_ns: int,
         snapshots: Path | None = None,
+        step_cores: Sequence[int] = (),
     ) -> None:
         self.machine, self.wire, self.arithmetic, self.origin_ns = machine, wire, arithmetic, origin_ns
         self.left = ""
+        self._step_cores = step_cores
         self.links = LinkFilter(TO_LEARNER, wire, machine.state.learner)
         self.poisons = Poisons()
         self._lock = threading.Lock()
@@ -227,6 +233,7 @@ class LearnerDriver:
     # the training's side
 
     def _train(self) -> None:
+        child.stay_on(self._step_cores)
         try:
             while (job := self._next_job()) is not None:
                 if isinstance(job, act.Adopt):

@@ -92,7 +92,8 @@ class LearnerProcess:
         To whoever started it.
     arguments : dict
         ``run`` (folder of the run), ``run_id``, ``address`` of the syncer, ``learner``, ``number`` of the process,
-        ``origin_ns``, ``acting`` (faults that act on it), ``restore`` (snapshot that it goes on from, or None).
+        ``origin_ns``, ``acting`` (faults that act on it), ``restore`` (snapshot that it goes on from, or None),
+        ``beside`` (cores of the threads that do not step, empty for those of the process).
     """
 
     def __init__(self, link: Link, arguments: dict[str, Any]) -> None:
@@ -112,9 +113,10 @@ class LearnerProcess:
         machine = LearnerMachine(state)
         arithmetic = compiled_arithmetic(self.config, self.learner)
         arithmetic.load(load_initial(self.run_folder, fragmentation_of(self.config).sizes))
+        step_cores = child.move_aside(arguments["beside"])
         sizes = list(fragmentation_of(self.config).sizes)
         wire = LearnerWire(arguments["run_id"], sizes, self.learner, number, self.address)
-        self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"], snapshots)
+        self.driver = LearnerDriver(machine, wire, arithmetic, arguments["origin_ns"], snapshots, step_cores)
         for table in arguments["acting"]:
             self.driver.links.take(table)
 
