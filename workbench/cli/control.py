@@ -22,7 +22,7 @@
   add                      one more learner (--count N) takes part
   remove LEARNER           it leaves for good
   release LEARNER          let a learner that is quarantined in again
-  revive TARGET            start again what failed or was killed for good
+  revive TARGET            start now what failed, was killed, or is down for a time
   set KEY=VALUE ...        change live settings
   stop                     end the run in order
 

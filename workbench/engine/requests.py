@@ -97,8 +97,10 @@ class Requests:
 
     def _revive(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         target = self._target(request)
-        if target.alive or target.state in ("starting", "waiting"):
-            raise Refused(f"{target.label} is {target.state}; only what has ended or failed can be revived")
+        if target.alive or target.state == "starting":
+            raise Refused(
+                f"{target.label} is {target.state}; only what has ended, failed, or waits for its start can be revived"
+            )
         target.failed_starts = 0
         target.got_somewhere()
         self.fleet.start(target)

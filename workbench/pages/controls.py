@@ -37,7 +37,7 @@ MEANINGS = {
     "nan": "its next contribution holds NaN",
     "heal": "ends slow, cut and delay",
     "release": "lets it in again after a guard has quarantined it",
-    "revive": "starts it again after it failed or was killed for good",
+    "revive": "starts it now after it failed or was killed, for good or for a time",
     "remove": "lets it go for good: its id is never given again",
 }
 
