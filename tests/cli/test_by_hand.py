@@ -17,6 +17,7 @@ from workbench.cli import learner, syncer
 from workbench.cli.main import Parser, main
 from workbench.config import RunConfig, load
 from workbench.engine.key_folder import client_keys, make_key_folder, server_keys
+from workbench.engine.listening import joining_line, new_listening, reachable
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -65,7 +66,8 @@ def test_a_port_in_use_is_named(offset: int, tmp_path: Path, capsys: pytest.Capt
     [
         (["--connect", "tcp://127.0.0.1:0", "--learner", "0"], "port 0 is nobody's"),
         (["--connect", "far", "--learner", "0"], "expected tcp://HOST:PORT"),
-        (["--connect", "tcp://127.0.0.1:9", "--learner", "4"], "allowed: 0 to 3"),
+        (["--connect", "tcp://127.0.0.1:9", "--learner", "-4"], "allowed: 0 to 3"),
+        (["--connect", "tcp://127.0.0.1:9", "--learner", "4096"], "allowed: 0 to 3"),
         (["--connect", "tcp://10.0.0.7:9", "--learner", "0"], "give --keys FOLDER"),
         (["--connect", "tcp://127.0.0.1:9", "--learner", "0", "--patience", "-1"], "--patience -1"),
         (["--connect", "tcp://127.0.0.1:9", "--learner", "0", "--keys", "none"], "no keys in none"),
@@ -111,7 +113,8 @@ def test_without_a_syncer_the_first_line_comes_soon_and_the_exit_at_the_limit(tm
 
 def test_the_command_line_of_a_learner_repeats_what_the_run_was_given() -> None:
     words = ["--preset", "tiny-4", "--seed", "3", "--set", "quorum=2", "--set", "lead=none", "--keys", "my keys"]
-    line = syncer.command_line(parsed(*words), "tcp://10.0.0.1:5000", 2)
+    listening = new_listening("tcp://10.0.0.1:0", None, syncer.flags_of(parsed(*words)))
+    line = joining_line(listening, "tcp://10.0.0.1:5000", 2)
     assert line == (
         "workbench learner --connect tcp://10.0.0.1:5000 --learner 2 --preset tiny-4 --seed 3 --keys 'my keys' "
         "--set quorum=2 --set lead=none"
@@ -120,7 +123,7 @@ def test_the_command_line_of_a_learner_repeats_what_the_run_was_given() -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "*", "[::]"])
 def test_who_listens_everywhere_is_reached_by_name(host: str) -> None:
-    assert f"--connect tcp://{socket.gethostname()}:5000 " in syncer.command_line(parsed(), f"tcp://{host}:5000", 0)
+    assert reachable(f"tcp://{host}:5000") == f"tcp://{socket.gethostname()}:5000"
 
 
 def test_the_codec_follows_the_network_unless_somebody_chose_one(tmp_path: Path) -> None:

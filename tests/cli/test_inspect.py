@@ -106,7 +106,16 @@ def test_what_came_before_rounds_began_is_not_at_a_negative_time(
     kinds = ("starved", "stalled", "quorums_lost", "own_stops", "own_ends", "settings_changed", "syncer_restarts")
     nothing: dict[str, list[Any]] = {name: [] for name in kinds}
     lost = {"start_s": -6.2, "for_s": 8.0, "missing": ["L1"], "possible": 1, "quorum": 2, "regained": True}
-    row = {"time_s": -6.2, "kind": kind, "learner": 1, "for_s": 8.0, "effect": True, "merges_missed": 0}
+    lost |= {"quarantined": []}
+    row = {
+        "time_s": -6.2,
+        "kind": kind,
+        "learner": 1,
+        "for_s": 8.0,
+        "effect": True,
+        "skipped": False,
+        "merges_missed": 0,
+    }
     faults = [{**row, "merged_again_s": 2.0}]
     found = {**nothing, "quorums_lost": [lost], "quorum_lost_s": 8.0}
     for part in incidents.show({"faults": faults, "faults_unstruck": [], "incidents": found}):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from workbench.cli.live_picture import STATES, changes, failures, heading, line, picture, state_of
+from workbench.cli.live_picture import STATES, changes, failures, heading, line, news, picture, remedy, state_of
 
 Status = dict[str, Any]
 
@@ -148,6 +148,23 @@ def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:
     assert "LOST: 2 of 3 there, waiting for L1, L2 since 3.2 s" in drawn(found)[3]
     assert "quorum LOST: 2 of 3 there, waiting for L1, L2 since 3.2 s" in line(found)
     assert changes(found) != changes(status(4))
+
+
+def test_a_quarantine_that_takes_the_quorum_says_what_to_type() -> None:
+    found = status(3, quorum=3, quorum_lost=True, quorum_lost_since_s=9.14, run="runs/x")
+    assert not remedy(found)
+    found["learners"][2] = learner(2, quarantined=True, counts=False)
+    said = "workbench control runs/x release L2"
+    assert "LOST: 2 of 3 there, L2 quarantined since 3.2 s" in drawn(found)[3]
+    assert drawn(found)[5] == f"to go on    {said}" and f"to go on: {said}" in line(found)
+    assert "to go on    workbench control RUN release L2" in drawn(found | {"run": "far/" * 30})
+    assert not remedy(found | {"quorum_lost": False}), "with a smaller quorum nobody has to be released"
+
+
+def test_planned_faults_that_were_skipped_are_told_once() -> None:
+    found = status(skipped=["kill of L1 at 3 s"])
+    assert news(found) == {("skipped", 1): "skipped, since nothing ran when they were due: kill of L1 at 3 s"}
+    assert news(status()) == {}
 
 
 def test_a_run_that_has_only_begun_can_be_shown() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from workbench.config import RunConfig
+from workbench.engine.launch import Run
 from workbench.engine.runtime_folder import process_started
 from workbench.protocol.records import Kind, Record, process_of
 from workbench.tape.frames import read_journal
@@ -84,3 +88,15 @@ class Journal:
         records = self.records()
         about = [i for i, r in enumerate(records) if i >= from_ and r.kind == kind and r.peer == process_of(learner)]
         return next((i for i in about if value is None or records[i].value == value), len(records))
+
+
+def kill_everything(run: Run) -> None:
+    """SIGKILL to the supervisor, then to whatever is left of the run."""
+    status: dict[str, Any] = run.status()
+    supervisor = run._supervisor
+    assert supervisor is not None
+    supervisor.send_signal(signal.SIGKILL)
+    for pid in status["processes"]:
+        os.kill(pid, signal.SIGKILL)
+    run.stop()
+    until(lambda: not any(lives(pid) for pid in status["processes"]), "nothing of it is left")

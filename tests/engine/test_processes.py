@@ -83,7 +83,7 @@ def test_timers_act_in_order_of_time() -> None:
 
 
 def test_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    plan = Plan([Fault("kill", 0, 1, 10**9), Fault("loss", 5, 2, share=0.25, at_merge=7)], "mtbi=4", "text")
+    plan = Plan([Fault("kill", 0, 1, 10**9), Fault("loss", 5, 2, share=0.25, at_merge=7)], {"chaos": "mtbi=4"})
     write_private(tmp_path / PLAN_FILE, msgspec.json.encode(plan))
     assert read_plan(tmp_path) == plan
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from tests.engine.real_runs import GUARD_S, Journal, lives, of_kind, records_of, tiny, until
+from tests.engine.real_runs import GUARD_S, Journal, kill_everything, of_kind, records_of, tiny, until
 from workbench.analysis.reports import REPORTS
 from workbench.cli.pages.incidents import sentences
 from workbench.config import ConfigError
-from workbench.engine.launch import Run, launch
+from workbench.engine.launch import launch
 from workbench.engine.resume import resume
 from workbench.protocol.records import Kind, Record, learner_of, process_of
 from workbench.replay.exact import replay
@@ -36,18 +34,6 @@ def adopted(journal: Journal, learner: int, source: str) -> list[Record]:
     """Records of a learner's adoptions from a source."""
     found = of_kind(journal.records(), Kind.STATE_ADOPTED)
     return [r for r in found if r.process == process_of(learner) and r.reason == source]
-
-
-def kill_everything(run: Run) -> None:
-    """SIGKILL to the supervisor, then to whatever is left of the run."""
-    status: dict[str, Any] = run.status()
-    supervisor = run._supervisor
-    assert supervisor is not None
-    supervisor.send_signal(signal.SIGKILL)
-    for pid in status["processes"]:
-        os.kill(pid, signal.SIGKILL)
-    run.stop()
-    until(lambda: not any(lives(pid) for pid in status["processes"]), "nothing of it is left")
 
 
 @pytest.fixture(scope="module")

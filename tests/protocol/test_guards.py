@@ -253,7 +253,8 @@ def test_who_poisons_often_enough_in_a_row_is_quarantined_until_released() -> No
     assert (changed.peer, changed.detail) == (process_of(2), {"values": {"quarantined": True}, "who": "guard"})
     assert changed.reason == "2 contributions in a row refused, the last as nonfinite"
     (lost,) = talk.of(Kind.QUORUM_LOST)
-    assert lost.detail == {"missing": ["L2"]}, "it does not count as possible"
+    assert lost.detail == {"missing": ["L2"], "quarantined": ["L2"]}, "it does not count as possible"
+    assert lost.reason == "quarantined"
     talk.give(ev.QuarantineAsked(2, False, "cli"))
     assert talk.of(Kind.QUORUM_REGAINED) and not talk.member(2).quarantined
     assert talk.of(Kind.MERGED)[-1].round == t

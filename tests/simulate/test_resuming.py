@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tests.replay.runs import Live, config_of, live
+from tests.tape.headers import rewrite_header
 from workbench.config import ConfigError
+from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
+from workbench.protocol.plans import facts_of
 from workbench.protocol.records import Kind
 from workbench.replay.exact import replay
 from workbench.replay.machines import rerun_machines
@@ -19,6 +22,8 @@ from workbench.tape import open_tape
 from workbench.tape.going_on import resumable, snapshot_numbers
 from workbench.tape.ledger import Ledger
 from workbench.tape.run_folder import RunFolder
+
+MS = 1_000_000
 
 
 class Lost(Exception):
@@ -66,10 +71,11 @@ def lose_after(merges: int) -> Any:
     return look
 
 
-def lost_run(text: Path, out: Path, merges: int = 30, **keys: Any) -> Path:
+def lost_run(text: Path, out: Path, merges: int = 30, faults: FaultPlan = NO_FAULTS, **keys: Any) -> Path:
     """A run that was killed after so many merges, its tape behind its journal."""
+    config = config_of(text, **{"rounds": 80, "recovery": "peer", **keys})
     with pytest.raises(Lost):
-        train_virtual(config_of(text, **{"rounds": 80, "recovery": "peer", **keys}), out, progress=lose_after(merges))
+        train_virtual(config, out, faults, lose_after(merges))
     return out
 
 
@@ -141,3 +147,66 @@ def test_r19_what_a_crash_left_of_a_snapshot_is_in_nobodys_way(text: Path, tmp_p
     resume_virtual(run)
     assert not debris.exists()
     assert check(run) == [0]
+
+
+PLANNED = FaultPlan(
+    (
+        Fault("cut", 100 * MS, 2, 0),
+        Fault("kill", 200 * MS, 0, 300 * MS, every_ns=700 * MS, times=4),
+        Fault("loss", 300 * MS, 1, 10_000 * MS, share=0.2),
+        Fault("nan", 0, 1, at_merge=50),
+        Fault("kill_syncer", 0, -1, 100 * MS, at_merge=60),
+        Fault("kill", 900_000 * MS, 1, 300 * MS),
+    )
+)
+
+
+def strikes(run: Path) -> list[tuple[int, str, bool]]:
+    """Number in the plan, kind and effect of what struck; each fault of the run has a number of its own."""
+    found = [r for r in open_tape(run).wb.records() if r.kind == Kind.FAULT_INJECTED]
+    assert [r.detail["fault"] for r in found] == list(range(1, len(found) + 1))
+    return [(r.detail["planned"], r.reason, bool(r.detail["effect"])) for r in found]
+
+
+def test_planned_faults_go_on_where_the_run_was_lost(text: Path, tmp_path: Path) -> None:
+    run = lost_run(text, tmp_path / "run", 30, PLANNED, snapshot_every=10)
+    before = resumable(run)
+    cut = next(r for r in before.records if r.kind == Kind.FAULT_INJECTED and r.reason == "cut")
+    skipped: list[str] = []
+    resume_virtual(run, say=skipped.append)
+    assert check(run) == [0]
+    found = strikes(run)
+    assert sorted(found) == sorted(
+        [(1, "cut", True), *4 * [(2, "kill", True)], (3, "loss", True), (4, "nan", True), (5, "kill_syncer", True)]
+    ), "each planned fault as often as it was planned; the last is behind the end of the run"
+    assert not skipped
+    after = open_tape(run).wb.records()[len(before.records) :]
+    assert not any(2 in r.detail["learners"] for r in after if r.kind == Kind.MERGED), "its link is still cut"
+    assert cut.time_ns > 0
+
+
+def test_back_at_a_snapshot_the_rest_of_the_plan_goes_on_too(text: Path, tmp_path: Path) -> None:
+    run = lost_run(text, tmp_path / "run", 55, PLANNED, snapshot_every=10, snapshots_kept=0)
+    resume_virtual(run, snapshot_numbers(resumable(run))[0])
+    assert check(run) == [0, 1]
+    assert [number for number, _, _ in strikes(run)].count(4) == 1, "it struck in what was rolled back"
+    assert [number for number, _, _ in strikes(run)].count(5) == 1
+
+
+def test_a_resume_can_leave_the_plan_out(text: Path, tmp_path: Path) -> None:
+    run = lost_run(text, tmp_path / "run", 30, PLANNED, snapshot_every=10)
+    resume_virtual(run, faults=False)
+    assert check(run) == [0]
+    assert {kind for _, kind, _ in strikes(run)} == {"cut", "kill", "loss"}
+
+
+def test_what_came_due_while_nothing_ran_is_skipped_and_said(text: Path, tmp_path: Path) -> None:
+    run = lost_run(text, tmp_path / "run", 30, snapshot_every=10)
+    found = resumable(run)
+    due = FaultPlan((Fault("kill", 0, 1, 300 * MS, at_merge=found.merges), Fault("kill", 0, 2, 300 * MS, at_merge=70)))
+    rewrite_header(run, faults=facts_of(due, found.config, "virtual"))
+    skipped: list[str] = []
+    resume_virtual(run, say=skipped.append)
+    assert check(run) == [0]
+    assert strikes(run) == [(1, "kill", False), (2, "kill", True)]
+    assert skipped == [f"skipped, since nothing ran when they were due: kill of L1 at merge {found.merges}"]

@@ -19,7 +19,8 @@
                            contributions; --factor X of scale (10);
                            --persistent: on its own weights too
   heal LEARNER             end what lasts: slow, cut, delay, loss, bandwidth
-  add                      one more learner (--count N) takes part
+  add                      one more learner (--count N) takes part; where
+                           learners are started by hand its line is printed
   remove LEARNER           it leaves for good
   release LEARNER          let a learner that is quarantined in again
   revive TARGET            start now what failed, was killed, or is down for a time
@@ -100,7 +101,11 @@ def run(arguments: argparse.Namespace) -> int:
         screen = output.console()
         screen.print(live_picture.picture(answer, screen.size.width, len(answer["learners"]) + 16))
     else:
-        output.console().print(", ".join(f"{key} {value}" for key, value in answer.items()))
+        start = answer.pop("start", [])
+        screen = output.console()
+        screen.print(", ".join(f"{key} {value}" for key, value in answer.items()))
+        for line in start:
+            screen.print(f"start it, on any machine, with its key: {line}", soft_wrap=True, markup=False)
     return 0
 
 
@@ -126,13 +131,25 @@ def act(run: Run, arguments: argparse.Namespace) -> dict[str, Any]:
     if action == "add":
         if arguments.what:
             raise ConfigError(f"add takes no {arguments.what[0]!r}: the next numbers are given out (--count N)")
-        return {"done": "add", "learners": run.add(**given)}
+        return added(run, run.add(**given))
     target = target_of(arguments.what, action)
     came = getattr(run, action)(target, **given)
     done = {"done": action, "target": target}
     if action == "heal":
         return done | {"ended": came}
     return done | ({"kind": given.get("kind", POISON_KIND)} if action == "poison" else {})
+
+
+def added(run: Run, learners: list[int]) -> dict[str, Any]:
+    """Return what came of an addition: who is there now, and what starts them where that is done by hand."""
+    from workbench.engine.listening import joining_line, read_listening
+
+    done = {"done": "add", "learners": learners}
+    listening = read_listening(run.path)
+    if listening is None:
+        return done
+    address = run.status()["address"]
+    return done | {"start": [joining_line(listening, address, m) for m in learners]}
 
 
 def flags_of(arguments: argparse.Namespace) -> dict[str, Any]:

@@ -57,15 +57,16 @@ def check(arguments: argparse.Namespace, config: RunConfig) -> None:
     ------
     ConfigError
     """
-    from workbench.engine.key_folder import client_keys
+    from workbench.engine.key_folder import LEARNERS_MAX, client_keys
     from workbench.engine.security import host_and_port, is_loopback
 
     host, port = host_and_port(arguments.connect)
     if not port:
         raise ConfigError(f"--connect {arguments.connect}: port 0 is nobody's; give the one that the syncer printed")
-    if not 0 <= arguments.learner < config.learners:
+    if not 0 <= arguments.learner < LEARNERS_MAX:
         raise ConfigError(
-            f"--learner {arguments.learner}: learners = {config.learners} here; allowed: 0 to {config.learners - 1}"
+            f"--learner {arguments.learner}: learners = {config.learners} here; allowed: 0 to {config.learners - 1}, "
+            "and those that were added (workbench control RUN add)"
         )
     if not 0 <= arguments.patience <= PATIENCE_MAX_S:
         raise ConfigError(f"--patience {arguments.patience}: allowed: seconds from 0 to {PATIENCE_MAX_S:g}")

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from workbench.cli import output
-from workbench.cli.live_picture import changes, failures, line, picture
+from workbench.cli.live_picture import changes, line, news, picture
 from workbench.config import ConfigError
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ def _print_lines(run: Run) -> None:
 
 
 def _follow(run: Run, show: Callable[[dict[str, Any], list[str]], None]) -> None:
-    """Look at a run until it is over; each failure is told once."""
+    """Look at a run until it is over; news is told once."""
     told: set[tuple[str, int]] = set()
     while run.running:
         status = _status(run)
         if status is not None:
-            found = failures(status)
+            found = news(status)
             show(status, [text for key, text in found.items() if key not in told])
             told.update(found)
         time.sleep(LOOK_EVERY_S)

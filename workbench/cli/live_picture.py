@@ -5,17 +5,21 @@ Every number has a place of its own, so that nothing moves but the digits.
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 from rich.console import Group
 from rich.text import Text
 
 from workbench.cli import words
-from workbench.views.states import STATES, absent, silence, state_of
+from workbench.protocol.plans import skipped_line
+from workbench.views.states import STATES, absent, kept_out, silence, state_of
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
 LABEL_WIDTH = 11
+LINE_MAX = 66
+"""Characters of a line of the heading that fit a terminal of the usual width."""
 STATE_WIDTH = max(len(word) for word in STATES)
 COLUMNS = (("step", 8), ("loss", 8), ("behind", 8), ("tokens/s", 10))
 LEGEND = "loss: nats per byte of its last batch; behind: versions, mean over fragments"
@@ -58,6 +62,8 @@ def heading(status: Status) -> list[Line]:
         _quorum(status),
         Line("grace", _grace(status)),
     ]
+    if what := remedy(status, LINE_MAX):
+        lines.append(Line("to go on", what, BAD))
     if status.get("storage_full"):
         lines.append(Line("storage", status["storage_full"], BAD))
     return lines
@@ -84,6 +90,19 @@ def _quorum(status: Status) -> Line:
         return Line("quorum", f"LOST: {counts}{ended}{waiting} since {since_s:.1f} s", f"bold {BAD}")
     counts = f"{len(there)} of {len(status['learners'])} there"
     return Line("quorum", f"{status['quorum']} needed, {counts}{ended}{waiting}")
+
+
+def remedy(status: Status, most: int = 10**6) -> str:
+    """Return what to type where nothing is merged since a learner is quarantined; empty where that is not so.
+
+    The run is named if the line then has at most so many characters, else it is RUN.
+    """
+    found = kept_out(status)
+    if not found:
+        return ""
+    run = os.path.relpath(status.get("run", "RUN"))
+    whole, short = (f"workbench control {name} release L{found[0]}" for name in (run, "RUN"))
+    return whole if len(whole) <= most else short
 
 
 def _grace(status: Status) -> str:
@@ -158,6 +177,12 @@ def failures(status: Status) -> dict[tuple[str, int], str]:
     }
 
 
+def news(status: Status) -> dict[tuple[str, int], str]:
+    """Return what is worth a line above the picture, once: failures, and planned faults that were skipped."""
+    skipped = status.get("skipped", [])
+    return failures(status) | ({("skipped", len(skipped)): skipped_line(skipped)} if skipped else {})
+
+
 def line(status: Status) -> str:
     """Return a run's status as one line."""
     loss = status.get("val_loss")
@@ -168,6 +193,7 @@ def line(status: Status) -> str:
         f"{status['elapsed_s']:.0f} s",
         "" if loss is None else f"validation loss {loss:.3f}",
         f"quorum {quorum.text}" if quorum.style else "",
+        f"to go on: {to_type}" if (to_type := remedy(status)) else "",
         states,
     ]
     return ", ".join(part for part in parts if part)

@@ -73,6 +73,7 @@ def faults_of(arguments: argparse.Namespace, config: RunConfig) -> FaultPlan:
     """
     from workbench.protocol.chaos import parse_chaos
     from workbench.protocol.faults import FaultPlan
+    from workbench.protocol.plans import horizon_s
     from workbench.protocol.scenario import load_faults
 
     plan = FaultPlan()
@@ -81,11 +82,6 @@ def faults_of(arguments: argparse.Namespace, config: RunConfig) -> FaultPlan:
     if arguments.chaos is not None:
         plan += parse_chaos(arguments.chaos, config, horizon_s(config) if arguments.clock == "virtual" else None)
     return plan
-
-
-def horizon_s(config: RunConfig) -> float:
-    """Return how long the run is expected to last [s of virtual time]: P merges in each H steps."""
-    return config.rounds * config.period / config.fragments * config.virtual.step_s
 
 
 def out_of(arguments: argparse.Namespace, config: RunConfig) -> Path:

@@ -10,8 +10,6 @@ the run in order; `workbench control RUN` works as for any run.
 from __future__ import annotations
 
 import argparse
-import shlex
-import socket
 import sys
 import time
 from pathlib import Path
@@ -20,8 +18,6 @@ from typing import Any
 from workbench.cli import options
 from workbench.config import ConfigError, RunConfig
 from workbench.config.load import given_keys
-
-EVERYWHERE = ("0.0.0.0", "*", "[::]")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,8 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     out = options.out_of(arguments, config)
     for line in (*made, note):
         print(line, file=sys.stderr)
-    listening = new_listening(arguments.listen, arguments.keys)
-    code, more = serve(config, out, listening, arguments)
+    listening = new_listening(arguments.listen, arguments.keys, flags_of(arguments))
+    code, more = serve(config, out, listening)
     return train.tell(out, code, more, arguments.json) if more else code
 
 
@@ -81,17 +77,19 @@ def keys_of(arguments: argparse.Namespace, config: RunConfig) -> tuple[Any, list
     return server_keys(arguments.keys), lines_of(arguments.keys, made) if made else []
 
 
-def serve(config: RunConfig, out: Path, listening: Any, arguments: argparse.Namespace) -> tuple[int, dict[str, Any]]:
+def serve(config: RunConfig, out: Path, listening: Any) -> tuple[int, dict[str, Any]]:
     """Start the run, print how learners join, watch it to its end; returns as `train_real.see_through`."""
     from workbench.cli import train_real
     from workbench.engine.launch import launch
 
     run = launch(config, out, detach=True, listening=listening)
-    return train_real.see_through(run, lambda: print_joining(run, arguments, config.learners))
+    return train_real.see_through(run, lambda: print_joining(run, listening, config.learners))
 
 
-def print_joining(run: Any, arguments: argparse.Namespace, learners: int) -> None:
+def print_joining(run: Any, listening: Any, learners: int) -> None:
     """Print the address and the command line of each learner, once the syncer listens."""
+    from workbench.engine.listening import joining_line
+
     while run.running:
         try:
             address = run.status()["address"]
@@ -100,26 +98,18 @@ def print_joining(run: Any, arguments: argparse.Namespace, learners: int) -> Non
         if address:
             print(f"the syncer listens at {address}; start each learner with its line:", file=sys.stderr)
             for m in range(learners):
-                print(f"  {command_line(arguments, address, m)}", file=sys.stderr, flush=True)
+                print(f"  {joining_line(listening, address, m)}", file=sys.stderr, flush=True)
             return
         time.sleep(0.05)
 
 
-def reachable(address: str) -> str:
-    """Return the address as others can use it: this machine's name where the syncer listens on all its interfaces."""
-    from workbench.engine.security import host_and_port
-
-    host, port = host_and_port(address)
-    return f"tcp://{socket.gethostname()}:{port}" if host in EVERYWHERE else address
-
-
-def command_line(arguments: argparse.Namespace, address: str, learner: int) -> str:
-    """Return what to type for a learner: the flags that this run was given, and the address."""
-    words = ["workbench", "learner", "--connect", reachable(address), "--learner", str(learner)]
+def flags_of(arguments: argparse.Namespace) -> list[str]:
+    """Return what this run was given and its learners need too."""
+    words = []
     for flag in ("preset", "config", "seed", "data", "keys"):
         value = getattr(arguments, flag)
         if value is not None:
             words += [f"--{flag}", str(value)]
     for text in arguments.sets:
         words += ["--set", text]
-    return shlex.join(words)
+    return words

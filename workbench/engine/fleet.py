@@ -159,6 +159,7 @@ class Fleet:
         for managed in (self.syncer, *self.learners):
             managed.number = self.resume.number(managed.process)
         self.reports.go_on(resumed.known, resumed.epoch, resumed.clock)
+        self.striker.go_on(resumed.rest, resumed.merges, resumed.round)
 
     # what comes
 

@@ -31,6 +31,14 @@ class Lasting:
         if acting.fault.for_ns:
             self.fleet.timers.after(acting.fault.for_ns / 1e9, self.end, acting.fault.learner, acting.number, "over")
 
+    def take_up(self, acting: Acting, began_ns: int) -> None:
+        """Let a fault act on that had begun before the run was lost; one whose time is up meanwhile is over now."""
+        self.acting.begin(acting)
+        self._began[acting.number] = began_ns
+        if acting.fault.for_ns:
+            left_ns = max(0, began_ns + acting.fault.for_ns - self.fleet.now())
+            self.fleet.timers.after(left_ns / 1e9, self.end, acting.fault.learner, acting.number, "over")
+
     def end(self, learner: int, number: int, why: str) -> None:
         """Let a fault act no longer; nothing, if it did not."""
         found = self.acting.end(learner, number)
@@ -63,7 +71,7 @@ class Lasting:
     def known_to(self, managed: Managed) -> list[dict[str, Any]]:
         """What a process that starts now is told."""
         if managed is self.fleet.syncer:
-            learners = [one.learner for one in self.fleet.learners if self.acting.of(one.learner)]
+            learners = self.acting.learners
         else:
             learners = [managed.learner] if managed.learner >= 0 else []
         return [told(learner, self.acting.of(learner)) for learner in learners]
@@ -71,7 +79,7 @@ class Lasting:
     def _tell(self, learner: int) -> None:
         message = {"acting": told(learner, self.acting.of(learner))}
         self.fleet.tell_syncer(message)
-        link = self.fleet.learners[learner].link
+        link = self.fleet.learners[learner].link if learner < len(self.fleet.learners) else None
         if link is not None:
             link.send(message)
 

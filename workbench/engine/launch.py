@@ -21,6 +21,7 @@ from workbench.engine.placing import check_cores
 from workbench.engine.showing import Showing
 from workbench.engine.starting import start_supervisor
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
+from workbench.protocol.plans import REAL, facts_of, numbered
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def launch(
     """
     check_cores(config)
     _tell(idle_in(config, "real"))
-    plan = Plan(list(faults.faults), faults.chaos, faults.scenario)
+    plan = Plan(list(numbered(faults).faults), facts_of(faults, config, REAL))
     folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
     if listening is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from workbench.engine.placing import environment_of
 from workbench.engine.processes import Managed
+from workbench.engine.roster import REMOVED
 from workbench.training.threads import thread_variables
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 CONNECTED, LEFT, SILENT, LOST, NEVER_SEEN = "connected", "left", "silent", "lost", "never seen"
 """States of a learner that was started by hand."""
-_BY_LOSS = {"left": LEFT, "ended": LEFT, "heartbeat": SILENT}
+_BY_LOSS = {"left": LEFT, "ended": LEFT, "heartbeat": SILENT, REMOVED: REMOVED}
 """What became of one that is not connected, by the reason for which the syncer lost it; of the others: lost."""
 
 

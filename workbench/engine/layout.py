@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -22,13 +23,12 @@ class Plan(msgspec.Struct, frozen=True):
     ----------
     faults : list of Fault
         They strike so long after the start of rounds as they say.
-    chaos, scenario : str
-        The texts that they come from.
+    facts : dict
+        What the header of the tape says of them (`workbench.protocol.plans.facts_of`).
     """
 
     faults: list[Fault] = []
-    chaos: str = ""
-    scenario: str = ""
+    facts: dict[str, Any] = {"chaos": "", "scenario": ""}
 
 
 class ControlAddress(msgspec.Struct, frozen=True):

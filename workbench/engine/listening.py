@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import shlex
+import socket
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -10,11 +13,12 @@ import zmq
 
 from workbench.config import ConfigError
 from workbench.engine.layout import write_private
-from workbench.engine.security import ServerKeys, check_bind
+from workbench.engine.security import ServerKeys, check_bind, host_and_port
 from workbench.engine.sockets import bind_pair, make_context, make_socket
 from workbench.protocol.messages import BULK, CONTROL
 
 LISTENING_FILE = "listening.json"
+EVERYWHERE = ("0.0.0.0", "*", "[::]")
 
 
 class Listening(msgspec.Struct, frozen=True):
@@ -28,16 +32,32 @@ class Listening(msgspec.Struct, frozen=True):
         Folder of keys, empty for none.
     instance : str
         Tells two runs of one configuration apart, so that no learner of the first is taken into the second.
+    flags : tuple of str
+        What every learner is started with beside the address and its number.
     """
 
     address: str
     keys: str = ""
     instance: str = ""
+    flags: tuple[str, ...] = ()
 
 
-def new_listening(address: str, keys: Path | None = None) -> Listening:
+def new_listening(address: str, keys: Path | None = None, flags: Sequence[str] = ()) -> Listening:
     """Where a new run listens."""
-    return Listening(address, str(keys.resolve()) if keys is not None else "", secrets.token_hex(4))
+    where = str(keys.resolve()) if keys is not None else ""
+    return Listening(address, where, secrets.token_hex(4), tuple(flags))
+
+
+def joining_line(listening: Listening, address: str, learner: int) -> str:
+    """What to type for a learner, on any machine, once the syncer listens at an address."""
+    words = ["workbench", "learner", "--connect", reachable(address), "--learner", str(learner), *listening.flags]
+    return shlex.join(words)
+
+
+def reachable(address: str) -> str:
+    """The address as others can use it: this machine's name where the syncer listens on all its interfaces."""
+    host, port = host_and_port(address)
+    return f"tcp://{socket.gethostname()}:{port}" if host in EVERYWHERE else address
 
 
 def check_listening(address: str, keys: ServerKeys | None) -> None:

@@ -49,7 +49,7 @@ def go_on(folder: RunFolder, wish: Wish) -> dict[str, Any]:
     manifest = [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest]
     if manifest != found.header["data_manifest"]:
         raise ConfigError(f"the text is not that which {folder.path} was trained on; expected the same bytes")
-    resumed = put_in_place(found, cut)
+    resumed = put_in_place(found, cut, wish.faults)
     return {"prepared": fingerprint(), "resumed": msgspec.to_builtins(resumed)}
 
 
@@ -60,6 +60,6 @@ def prepare(folder: RunFolder) -> dict[str, Any]:
     text = open_text(config.data)
     program = TrainingProgram(config, text)
     save_initial(folder.path, initial_weights(config))
-    header = run_header(config, text, program, "real", {"chaos": plan.chaos, "scenario": plan.scenario})
+    header = run_header(config, text, program, "real", plan.facts)
     JournalWriter(folder.journal, header).close()
     return header

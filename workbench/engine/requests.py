@@ -114,8 +114,6 @@ class Requests:
         self._ask_syncer(message, lambda answer: reply(_released(answer, self.fleet.learners[target].label)))
 
     def _add(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
-        if self.fleet.listening is not None:
-            raise Refused("the learners of this run are started by hand; add is for runs that start their own")
         self._change_roster(self.fleet.roster.add, request, lambda answer: reply(_added(answer)))
 
     def _remove(self, request: dict[str, Any], reply: Callable[[dict[str, Any]], Any]) -> None:
@@ -251,6 +249,7 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
         "run": str(fleet.folder.path),
         "address": fleet.address,
         "elapsed_s": fleet.now() / 1e9,
+        "skipped": list(fleet.striker.skipped),
         "val_loss": fleet.evaluations.last.get("loss"),
         "syncer": {"state": fleet.syncer.state, "pid": fleet.syncer.pid, "number": fleet.syncer.number},
         "processes": [m.pid for m in (fleet.syncer, fleet.recorder, fleet.evaluator, *fleet.learners) if m.pid],

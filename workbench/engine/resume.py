@@ -12,17 +12,17 @@ from workbench.engine.layout import CONTROL_FILE, OUTCOME_FILE, PLAN_FILE, Plan,
 from workbench.engine.placing import check_cores
 from workbench.engine.resuming import Wish, save_wish
 from workbench.engine.starting import start_supervisor
-from workbench.tape.going_on import cut_for, resumable
+from workbench.tape.going_on import cut_for, rest_for, resumable
 from workbench.tape.lock import held
 from workbench.tape.run_folder import RunFolder
 
 
-def resume(run: str | Path, snapshot: int | None = None, detach: bool = False) -> Run:
+def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, faults: bool = True) -> Run:
     """Go on with a run of real processes that has ended, or was lost, before its last merge.
 
     Nothing that was merged is lost where the run's committed fragments are whole; else, or with ``snapshot``,
-    everything goes back to a snapshot.  The journal and the tape go on; faults that were planned and did not strike
-    do not.
+    everything goes back to a snapshot.  The journal and the tape go on, and so does the plan of faults: its times are
+    those of the run's own clock, which stands still while nothing runs.
 
     Parameters
     ----------
@@ -32,6 +32,8 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False) -
         Go back to this one.
     detach : bool
         As in `launch`.
+    faults : bool
+        Whether planned faults that have not struck are yet to come.
 
     Raises
     ------
@@ -48,10 +50,11 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False) -
         raise ConfigError(f"{run} is a run in virtual time: workbench resume {run}")
     check_cores(found.config)
     cut_for(found, snapshot, intact=True)
+    rest_for(found, faults)
     for left in (OUTCOME_FILE, CONTROL_FILE):
         (folder.path / left).unlink(missing_ok=True)
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(Plan()))
-    save_wish(folder.path, Wish(snapshot))
+    save_wish(folder.path, Wish(snapshot, faults))
     resumed = Run(folder, start_supervisor(folder, detach))
     resumed.await_control()
     return resumed

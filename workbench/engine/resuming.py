@@ -15,9 +15,10 @@ from workbench.config import ConfigError
 from workbench.engine.layout import write_private
 from workbench.engine.weights import fragmentation_of_header, load_initial
 from workbench.protocol import restart
+from workbench.protocol.plans import Rest
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
-from workbench.tape.going_on import Resumable, cut_for, resumable
+from workbench.tape.going_on import Resumable, cut_for, rest_for, resumable
 from workbench.training.snapshot_files import SYNCER as SYNCER_PART
 from workbench.training.snapshot_files import read_manifest, read_part, sweep
 from workbench.training.snapshot_parts import syncer_part
@@ -26,9 +27,13 @@ RESUME_FILE = "resume.json"
 
 
 class Wish(msgspec.Struct, frozen=True):
-    """What whoever resumes a run wants: to go back to a snapshot, or (None) to lose nothing."""
+    """What whoever resumes a run wants: to go back to a snapshot, or (None) to lose nothing.
+
+    ``faults`` says whether those that were planned and have not struck go on.
+    """
 
     snapshot: int | None = None
+    faults: bool = True
 
 
 class Resumed(msgspec.Struct, frozen=True):
@@ -46,6 +51,10 @@ class Resumed(msgspec.Struct, frozen=True):
         Last record of every process, by process number.
     numbers : dict of str to int
         Last start of every process, by process number.
+    rest : Rest
+        What is left of the plan of faults.
+    merges, round : int
+        Done, the last that was opened.
     """
 
     cut: dict[str, Any] | None
@@ -54,6 +63,9 @@ class Resumed(msgspec.Struct, frozen=True):
     clock: list[int]
     known: dict[str, int]
     numbers: dict[str, int]
+    rest: Rest
+    merges: int
+    round: int
 
 
 def save_wish(run: Path, wish: Wish) -> None:
@@ -103,7 +115,7 @@ def _is_intact(found: Resumable) -> bool:
     return all(arithmetic.restore(p, version, digest or None) for p, (version, digest) in enumerate(versions))
 
 
-def put_in_place(found: Resumable, cut: dict[str, Any] | None) -> Resumed:
+def put_in_place(found: Resumable, cut: dict[str, Any] | None, faults: bool = True) -> Resumed:
     """Make the committed fragments those of the snapshot, if there is one; says what goes on from where."""
     sweep(found.folder.snapshots)
     if cut is not None:
@@ -115,7 +127,7 @@ def put_in_place(found: Resumable, cut: dict[str, Any] | None) -> Resumed:
         arithmetic = _arithmetic(found, write=True)
         for p, version in enumerate(manifest["versions"]):
             arithmetic.install(p, version, part.thetas[p], part.outers[p])
-    return _facts(found, cut)
+    return _facts(found, cut, faults)
 
 
 def _fits(found: Resumable) -> bool:
@@ -126,7 +138,7 @@ def _fits(found: Resumable) -> bool:
     return True
 
 
-def _facts(found: Resumable, cut: dict[str, Any] | None) -> Resumed:
+def _facts(found: Resumable, cut: dict[str, Any] | None, faults: bool) -> Resumed:
     config = found.config
     fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
     state = restart.restore(fixed, settings_book_of(config), found.records, cut).state
@@ -136,7 +148,8 @@ def _facts(found: Resumable, cut: dict[str, Any] | None) -> Resumed:
         known[str(record.process)] = record.seq
         _count(numbers, record)
     last_ns = max(record.time_ns for record in found.records)
-    return Resumed(cut, state.epoch, last_ns, list(state.clock), known, numbers)
+    rest = rest_for(found, faults)
+    return Resumed(cut, state.epoch, last_ns, list(state.clock), known, numbers, rest, state.merges, state.opened_t)
 
 
 def _count(numbers: dict[str, int], record: Record) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.protocol import events as ev
 from workbench.protocol.records import label_of, process_of
+from workbench.protocol.rosters import REMOVED
 
 if TYPE_CHECKING:
     from workbench.engine.finding import Limit
@@ -116,6 +117,8 @@ class Staying:
     def _outcome(self) -> tuple[int, str]:
         if self.signal:
             return 128 + self.signal, f"left after own step {self.state.n}; the run goes on without it"
+        if self.driver.left == REMOVED:
+            return DONE, f"was removed from the run, after own step {self.state.n}"
         if self.driver.left == SUPERSEDED:
             return LOST, f"another process, started later, is {self.label} now; this one has left the run"
         return DONE, f"the run is over ({self.driver.left}), after own step {self.state.n}"

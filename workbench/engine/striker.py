@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from workbench.engine.link_faults import told
 from workbench.engine.processes import Managed
 from workbench.protocol.acting import Acting, seeded
 from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, ROSTER_KINDS, SCENARIO, Fault, ended, injected
+from workbench.protocol.plans import Rest, has_passed, planned_words
 from workbench.protocol.records import Kind
 
 if TYPE_CHECKING:
@@ -30,34 +31,76 @@ class Striker:
     ----------
     lasting : Lasting
         What acts now.
-    waiting : list of Fault
-        Faults that wait for a round or for a merge.
+    timed, waiting : list of Fault
+        Faults that wait for a time (of the plan), for a round or for a merge.
     late : dict of int to Fault
         Learners that start later than the others.
+    began : bool
+        The plan is under way: rounds have begun.
+    struck : int
+        Number of the last fault.
+    skipped : list of str
+        Faults that came due while nothing ran.
     """
 
     def __init__(self, fleet: Fleet, plan: Plan) -> None:
         self.fleet = fleet
         self.lasting = Lasting(fleet)
-        self.timed = [f for f in plan.faults if f.kind != "late" and f.at_round < 0 and f.at_merge < 0]
-        self.waiting = [f for f in plan.faults if f.at_round >= 0 or f.at_merge >= 0]
-        self.late = {f.learner: f for f in plan.faults if f.kind == "late"}
+        self.timed: list[Fault] = []
+        self.waiting: list[Fault] = []
+        self.late: dict[int, Fault] = {}
         self.began = False
         self.struck = 0
+        self.skipped: list[str] = []
+        self._began_ns = -1
+        self._held_until: dict[int, int] = {}
+        self._plan(plan.faults)
+
+    def _plan(self, faults: Iterable[Fault]) -> None:
+        for fault in faults:
+            if fault.kind == "late":
+                self.late[fault.learner] = fault
+            else:
+                (self.waiting if fault.is_tied else self.timed).append(fault)
+
+    def go_on(self, rest: Rest, merges: int, round_: int) -> None:
+        """A run goes on with the rest of its plan: what had not struck is yet to come, what lasts acts on."""
+        self.struck, self._began_ns = rest.struck, rest.began_ns
+        since_ns = self.fleet.now() - rest.began_ns
+        for fault in rest.to_come:
+            if rest.began_ns >= 0 and has_passed(fault, since_ns, merges, round_):
+                self.skip(fault)
+            else:
+                self._plan([fault])
+        for number, fault, began_ns in rest.acting:
+            if fault.kind == "late":
+                self.late[fault.learner] = fault
+                self._held_until[fault.learner] = began_ns + fault.for_ns
+            else:
+                self.lasting.take_up(Acting(number, fault), began_ns)
 
     def start_learners(self) -> None:
         """Start all learners but those that are to come late."""
         for learner in self.fleet.learners:
             late = self.late.get(learner.learner)
-            if late is None or not self.strike(late):
+            if learner.learner in self._held_until:
+                left_ns = self._held_until[learner.learner] - self.fleet.now()
+                self.fleet.timers.after(max(0, left_ns) / 1e9, self.fleet.start, learner)
+            elif late is None or not self.strike(late):
                 self.fleet.start(learner)
 
     def begin(self) -> None:
-        """Rounds have begun: faults count from now."""
-        if not self.began:
-            self.began = True
-            for fault in self.timed:
-                self.fleet.timers.after(fault.at_ns / 1e9, self.strike, fault)
+        """Rounds have begun: faults count from now, or, in a run that goes on, from when they had."""
+        if self.began:
+            return
+        self.began = True
+        now = self.fleet.now()
+        since_ns = 0 if self._began_ns < 0 else now - self._began_ns
+        for fault in self.timed:
+            if fault.at_ns < since_ns:
+                self.skip(fault)
+            else:
+                self.fleet.timers.after((fault.at_ns - since_ns) / 1e9, self.strike, fault)
 
     def progress(self, merges: int, round_: int) -> None:
         """So many merges are done, and the round of this global step was the last to be opened."""
@@ -75,10 +118,21 @@ class Striker:
         target = self._target(fault)
         effect = target is not None and self._is_in_reach(target, fault) and self._act(target, acting)
         fleet.reports.supervisor(Kind.FAULT_INJECTED, **injected(fault, acting.number, fleet.now(), effect))
-        if fault.every_ns and fault.times != 1 and not fleet.ending.finished:
-            later = replace(fault, times=max(0, fault.times - 1))
-            fleet.timers.after(fault.every_ns / 1e9, self.strike, later)
+        self._again(fault)
         return effect
+
+    def skip(self, fault: Fault) -> None:
+        """A fault came due while nothing ran: it is recorded, and strikes nobody."""
+        self.struck += 1
+        now = self.fleet.now()
+        self.fleet.reports.supervisor(Kind.FAULT_INJECTED, **injected(fault, self.struck, now, False, skipped=True))
+        self.skipped.append(planned_words(fault))
+        self._again(fault)
+
+    def _again(self, fault: Fault) -> None:
+        if fault.every_ns and fault.times != 1 and not self.fleet.ending.finished:
+            later = replace(fault, times=max(0, fault.times - 1))
+            self.fleet.timers.after(fault.every_ns / 1e9, self.strike, later)
 
     def _target(self, fault: Fault) -> Managed | None:
         """Whom a fault strikes, None if there is no such learner yet."""

@@ -6,7 +6,6 @@ import math
 import os
 import threading
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError, RunConfig
 from workbench.config.idle import idle_notes
-from workbench.engine.agreement import claims_of_header, first_difference
 from workbench.engine.door import DoorLog
 from workbench.engine.frames import Ask, Facts
-from workbench.engine.key_folder import server_keys
 from workbench.engine.layout import read_config
 from workbench.engine.links import Link
 from workbench.engine.listening import read_listening
+from workbench.engine.reception import Reception
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
@@ -88,7 +86,9 @@ class SyncerProcess:
         self.cut: dict[str, Any] | None = arguments["cut"]
         state, self.uncommitted, self.aborted = self._state(contents.records)
         arithmetic = self._arithmetic(fragmentation, state, bool(contents.records))
-        self.wire = self._open_wire(contents.header, arguments["listen"])
+        listening = read_listening(folder.path)
+        self.reception = Reception(listening, self.config, contents.header) if listening is not None else None
+        self.wire = self._open_wire(contents.header, arguments["listen"], state)
         self.driver = SyncerDriver(
             syncer.SyncerMachine(state),
             self.wire,
@@ -116,30 +116,17 @@ class SyncerProcess:
         self.asked_late: list[dict[str, Any]] = []
         self.door = DoorLog()
 
-    def _open_wire(self, header: dict[str, Any], address: str) -> SyncerWire:
+    def _open_wire(self, header: dict[str, Any], address: str, state: SyncerState) -> SyncerWire:
         """For learners of this machine, or, at an address, for those that are started by hand."""
-        listening = read_listening(self.folder.path)
-        if listening is None:
+        if self.reception is None:
             return SyncerWire(header["run_id"], list(self.sizes), folder=self.runtime)
-        keys = server_keys(Path(listening.keys)) if listening.keys else None
-        run_id = f"{header['run_id']}.{listening.instance}"
-        wire = SyncerWire(run_id, list(self.sizes), listen=address, keys=keys, learners=self.config.learners)
-        wire.answer(partial(self._facts, run_id, header["fingerprint"], claims_of_header(self.config, header)))
+        wire = self.reception.open(list(self.sizes), address, state)
+        wire.answer(self._facts)
         return wire
 
-    def _facts(self, run_id: str, fingerprint: dict[str, str], claims: dict[str, str], ask: Ask) -> Facts | str:
-        """What somebody who was started by hand is told, or why it cannot take part."""
-        if not 0 <= ask.learner < self.config.learners:
-            return f"there is no learner {ask.learner} in this run; allowed: --learner 0 to {self.config.learners - 1}"
-        if ask.learner in self.driver.machine.state.removed:
-            return f"learner {ask.learner} was removed from this run; no process of it is taken in any more"
-        difference = first_difference(claims, ask.claims)
-        if difference:
-            return difference
-        member = self.driver.machine.state.members.get(ask.learner)
-        number = 1 if member is None else max(member.process_number, member.ended) + 1
-        where = self.book.where(ask.learner) if member is not None and member.connected else ""
-        return Facts(run_id, number, self.driver.now(), fingerprint, where)
+    def _facts(self, ask: Ask) -> Facts | str:
+        assert self.reception is not None
+        return self.reception.facts(ask, self.driver.machine.state, self.book, self.driver.now())
 
     def _state(self, records: list[Record]) -> tuple[SyncerState, list[tuple[int, int, int]], list[tuple[int, int]]]:
         fixed = fixed_settings_of(self.config, offsets(self.config.fragments, self.config.period))
@@ -233,9 +220,10 @@ class SyncerProcess:
             give(ev.SnapshotWritten(message["snapshot_written"], message["digest"], message["reason"]))
             self.driver.snapshots.drop()
         elif "add" in message or "remove" in message:
-            self.book.refused = None
+            self.book.refused = self._make_room() if "add" in message else None
             who = message["who"]
-            give(ev.AddAsked(who) if "add" in message else ev.RemoveAsked(message["remove"], who))
+            if self.book.refused is None:
+                give(ev.AddAsked(who) if "add" in message else ev.RemoveAsked(message["remove"], who))
             roster = {"added": list(state.added), "removed": list(state.removed)}
             self.link.send({"answer": message["ticket"], "why_not": self.book.refused, **roster})
         elif "stop" in message:
@@ -248,6 +236,12 @@ class SyncerProcess:
             self._ask_evaluation()
         elif "close" in message:
             self.close_asked = True
+
+    def _make_room(self) -> str | None:
+        """Why there is no room for one more learner, None if there is: one that comes by hand needs a key."""
+        if self.reception is None:
+            return None
+        return self.reception.make_room(self.wire, self.driver.machine.state)
 
     def _tell_progress(self) -> None:
         """What faults wait for: merges done, and the last round that was opened."""

@@ -136,6 +136,12 @@ class SyncerWire:
         self.address = bind_pair(sockets, place)
         return sockets
 
+    def let_in(self, learner: int, key: bytes) -> None:
+        """Take in one more learner, by its public key where there are keys."""
+        self._connections.learners = max(self._connections.learners, learner + 1)
+        if self._gate is not None and key:
+            self._gate.allow(key)
+
     def poll(self, timeout_ms: float) -> list[tuple[int, LearnerMessage]]:
         """Messages that came, waiting at most ``timeout_ms`` for something to happen; never raises for what came."""
         connections = self._connections

@@ -93,7 +93,9 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.LEARNER_STARVED: lambda e: f"missed {e.steps:,} rounds running, most often: {e.reason}",
     Kind.LEARNER_STALLED: lambda e: f"stalled: no step for {e.value:.2f} s",
     Kind.LEARNER_ADDED: lambda e: f"{label_of(e.peer)} was added to the run",
-    Kind.QUORUM_LOST: lambda e: f"quorum lost: {e.value:.0f} of {e.steps} needed",
+    Kind.QUORUM_LOST: lambda e: (
+        f"quorum lost: {e.value:.0f} of {e.steps} needed" + (", one is quarantined" if e.reason else "")
+    ),
     Kind.QUORUM_REGAINED: lambda e: f"quorum regained: {e.value:.0f} there, {e.steps} needed",
     Kind.RUN_ENDED: lambda e: f"run ended: {e.reason}, {e.value:,.0f} merges",
     Kind.FRAGMENT_DROPPED: lambda e: f"contribution to round {e.round:,} not merged: {e.reason}",

@@ -8,7 +8,7 @@ from workbench.pages import style
 from workbench.pages.event_words import labels
 from workbench.pages.spans import WINDOW_S
 from workbench.tape.moment import Moment
-from workbench.views.states import absent
+from workbench.views.states import absent, kept_out
 
 Status = dict[str, Any]
 
@@ -64,7 +64,8 @@ def _quorum(status: Status) -> str:
     if status.get("quorum_lost"):
         since_s = max(0.0, status["elapsed_s"] - status["quorum_lost_since_s"])
         waits = f"; waits for {labels(waited_for)}" if waited_for else ""
-        note = f"{status['quorum']} needed{ended}{waits}, {since_s:.1f} s"
+        release = f"; release {labels(out)} to go on" if (out := kept_out(status)) else ""
+        note = f"{status['quorum']} needed{ended}{waits}, {since_s:.1f} s{release}"
         return style.vital("✕ quorum lost", number, note, QUORUM, bad=True)
     without = f", without {labels(waited_for)}" if waited_for else ""
     return style.vital("quorum", number, f"{status['quorum']} needed{ended}{without}", QUORUM)

@@ -44,6 +44,11 @@ class ActingFaults:
         """Whether a fault acts on somebody."""
         return bool(self._acting)
 
+    @property
+    def learners(self) -> list[int]:
+        """On whom a fault acts."""
+        return sorted(self._acting)
+
     def of(self, learner: int) -> list[Acting]:
         """What acts on a learner."""
         return list(self._acting.get(learner, ()))

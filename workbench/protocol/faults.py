@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.protocol.records import SYNCER, process_of
+from workbench.protocol.records import SYNCER, Record, learner_of, process_of
 
 FAULT_KINDS = {
     "kill": "SIGKILL of a learner; a new process starts after `for_s` (never, if 0)",
@@ -90,6 +90,8 @@ class Fault:
         The learner's own weights are poisoned too.
     seed : int
         Of what is drawn; -1: derived from the run's seed and the number of the fault.
+    planned : int
+        Number in the plan of the run, from 1; 0: somebody asked for it.
     """
 
     kind: str
@@ -109,6 +111,7 @@ class Fault:
     bytes_per_s: float = 0.0
     persistent: bool = False
     seed: int = -1
+    planned: int = 0
 
     @property
     def is_tied(self) -> bool:
@@ -147,8 +150,11 @@ def until_ns(fault: Fault, now: int, effect: bool) -> int:
     return FOREVER_NS if fault.kind in (*ENDING_KINDS, *LASTING_KINDS) else now
 
 
-def injected(fault: Fault, number: int, now: int, effect: bool) -> dict[str, Any]:
-    """Columns of the FAULT_INJECTED record of a fault that strikes now; ``number`` is its own in the run."""
+def injected(fault: Fault, number: int, now: int, effect: bool, skipped: bool = False) -> dict[str, Any]:
+    """Columns of the FAULT_INJECTED record of a fault that strikes now.
+
+    ``number`` is its own in the run; it is ``skipped`` if it came due while nothing ran.
+    """
     detail = {
         "fault": number,
         "until_ns": until_ns(fault, now, effect),
@@ -164,7 +170,25 @@ def injected(fault: Fault, number: int, now: int, effect: bool) -> dict[str, Any
         detail["bytes_per_s"] = fault.bytes_per_s
     elif fault.kind in NUMBER_KINDS:
         detail["persistent"] = int(fault.persistent)
+    if fault.planned:
+        detail["planned"] = fault.planned
+    if skipped:
+        detail["skipped"] = 1
     return {"peer": target_of(fault), "reason": fault.kind, "value": fault.for_ns / 1e9, "detail": detail}
+
+
+def struck_fault(record: Record) -> Fault:
+    """The fault that a FAULT_INJECTED record tells of; what it draws with is not on the record."""
+    names = ("factor", "count", "delay_ns", "jitter_ns", "share", "bytes_per_s")
+    more: dict[str, Any] = {name: record.detail[name] for name in names if name in record.detail}
+    return Fault(
+        record.reason,
+        record.time_ns,
+        max(-1, learner_of(record.peer)),
+        round(record.value * 1e9),
+        persistent=bool(record.detail.get("persistent")),
+        **more,
+    )
 
 
 def ended(fault: Fault, number: int, began: int, now: int, why: str) -> dict[str, Any]:

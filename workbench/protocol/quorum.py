@@ -29,6 +29,11 @@ def expected(state: SyncerState) -> list[int]:
     return [m for m in (*range(state.fixed.learners), *state.added) if m not in state.removed]
 
 
+def quarantined(state: SyncerState) -> list[int]:
+    """Learners that would count but for their quarantine, which only somebody's release ends."""
+    return [m for m in expected(state) if m in state.members and state.members[m].quarantined]
+
+
 def judge(core: SyncerCore, late: bool = False) -> None:
     """Say at once when fewer than K learners could ever become ready, and when that is over.
 
@@ -42,7 +47,10 @@ def judge(core: SyncerCore, late: bool = False) -> None:
         state.quorum_lost = True
         present = {m.learner for m in possible}
         missing = [label_of(process_of(m)) for m in expected(state) if m not in present]
-        core.record(Kind.QUORUM_LOST, value=float(len(possible)), steps=quorum, detail={"missing": missing})
+        kept_out = [label_of(process_of(m)) for m in quarantined(state)]
+        detail = {"missing": missing} | ({"quarantined": kept_out} if kept_out else {})
+        why = "quarantined" if kept_out else ""
+        core.record(Kind.QUORUM_LOST, value=float(len(possible)), steps=quorum, reason=why, detail=detail)
     elif len(possible) >= quorum and state.quorum_lost:
         state.quorum_lost = False
         core.record(Kind.QUORUM_REGAINED, value=float(len(possible)), steps=quorum)

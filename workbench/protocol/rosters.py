@@ -18,13 +18,18 @@ REMOVED = "removed"
 """Reason with which a learner is lost that was removed."""
 
 
+def next_learner(state: SyncerState) -> int:
+    """The id that the next learner gets: all ids below it are given out."""
+    return max(state.fixed.learners, *(m + 1 for m in (*state.added, *state.members)), 0)
+
+
 def add_asked(core: SyncerCore, event: AddAsked) -> None:
     """One more learner is expected; whoever starts processes starts it when this is in the journal."""
     state = core.state
     if state.ending:
         _refused(core, "add", event.who, "the run is ending: no learner is added any more")
         return
-    learner = max(state.fixed.learners, *(m + 1 for m in (*state.added, *state.members)), 0)
+    learner = next_learner(state)
     state.added.append(learner)
     core.record(Kind.LEARNER_ADDED, peer=process_of(learner), detail={"who": event.who})
     quorum.judge(core)

@@ -75,9 +75,14 @@ def load_faults(path: str | Path, config: RunConfig) -> FaultPlan:
         raise ConfigError(f"fault scenario {str(path)!r} is not TOML: {error}") from error
     if not isinstance(tables, list) or not tables:
         raise ConfigError(f"fault scenario {str(path)!r} holds no [[fault]] table")
+    return FaultPlan(faults_of_tables(tables, str(path), config), scenario=text)
+
+
+def faults_of_tables(tables: list[Any], where: str, config: RunConfig) -> tuple[Fault, ...]:
+    """Faults of the tables of a scenario, in order of time; ``where`` names it in errors (`ConfigError`)."""
     learners = config.learners + sum(_added(table) for table in tables)
-    faults = tuple(fault_of(table, f"{path}, fault {i}", learners) for i, table in enumerate(tables, 1))
-    return FaultPlan(tuple(sorted(faults, key=lambda f: f.at_ns)), scenario=text)
+    faults = (fault_of(table, f"{where}, fault {i}", learners) for i, table in enumerate(tables, 1))
+    return tuple(sorted(faults, key=lambda f: f.at_ns))
 
 
 def _added(table: Any) -> int:

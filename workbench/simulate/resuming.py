@@ -11,17 +11,22 @@ from pathlib import Path
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError
 from workbench.datasets import open_text
+from workbench.protocol.plans import skipped_line
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
 from workbench.simulate.world import World
-from workbench.tape.going_on import cut_for, resumable
+from workbench.tape.going_on import cut_for, rest_for, resumable
 from workbench.training.environment import fingerprint
 from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
 
 
 def resume_virtual(
-    run: str | Path, snapshot: int | None = None, progress: Callable[[Progress], None] | None = None
+    run: str | Path,
+    snapshot: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+    faults: bool = True,
+    say: Callable[[str], None] = lambda line: None,
 ) -> TrainedRun:
     """Go on with a run in virtual time.
 
@@ -34,6 +39,10 @@ def resume_virtual(
         damaged: then the newest snapshot counts.
     progress : callable, optional
         Called now and then.
+    faults : bool
+        Whether planned faults that have not struck are yet to come.
+    say : callable, optional
+        Takes a line about planned faults that are skipped.
 
     Raises
     ------
@@ -47,6 +56,7 @@ def resume_virtual(
     if found.header.get("clock") != "virtual":
         raise ConfigError(f"{found.folder.path} is a run of real processes; its clock is not virtual")
     config = found.config
+    rest = rest_for(found, faults)
     use_threads(config.machine.threads)
     program = TrainingProgram(config, open_text(config.data))
     numbers = Numbers(config, program, found.folder.snapshots, found.folder.slots)
@@ -64,7 +74,9 @@ def resume_virtual(
             identity=identity,
             history=found.records,
         )
-        world.resume_run(None if cut is None else cut["snapshot"])
+        world.resume_run(None if cut is None else cut["snapshot"], rest)
+        if world.striker.skipped:
+            say(skipped_line(world.striker.skipped))
         return world
 
     return finish(make, numbers, writer, progress, began)

@@ -10,6 +10,7 @@ from workbench.protocol import rosters
 from workbench.protocol.acting import Acting, ActingFaults, seeded
 from workbench.protocol.events import AddAsked, RemoveAsked
 from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, SCENARIO, Fault, FaultPlan, ended, injected
+from workbench.protocol.plans import Rest, has_passed, planned_words
 from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import Kind
 from workbench.simulate.processes import LearnerProcess, VirtualProcess
@@ -24,7 +25,13 @@ class Striker:
     Attributes
     ----------
     struck : list of (fault, states of the rounds in flight, effect)
-        What happened.
+        What happened, in this world.
+    before : int
+        Number of the last fault before it.
+    skipped : list of str
+        Faults that came due while nothing ran.
+    held : set of int
+        Learners that are yet to start late in a run that goes on.
     waiting : list of Fault
         Faults that wait for a state of a round, for a round or for a merge.
     """
@@ -35,6 +42,10 @@ class Striker:
         self.waiting: list[Fault] = []
         self.late: dict[int, Fault] = {f.learner: f for f in plan.faults if f.kind == "late"}
         self.began: dict[int, int] = {}
+        self.before = 0
+        self.skipped: list[str] = []
+        self.held: set[int] = set()
+        self._acting_on: dict[int, Fault] = {}
         self.plan(plan)
 
     def plan(self, plan: FaultPlan) -> None:
@@ -75,7 +86,7 @@ class Striker:
     def strike(self, fault: Fault) -> bool:
         """Let a fault act now; on a target that is gone it is recorded as without effect."""
         world = self.world
-        number = len(self.struck) + 1
+        number = self._next()
         states = tuple(r.state for r in world.syncer.machine.state.rounds.values()) if world.syncer.alive else ()
         effect = _act(world, Acting(number, replace(fault, seed=seeded(fault, number, world.config.seed))))
         self.struck.append((fault, states, effect))
@@ -84,12 +95,55 @@ class Striker:
         self._again(fault)
         return effect
 
+    def _next(self) -> int:
+        return self.before + len(self.struck) + 1
+
+    def go_on(self, rest: Rest) -> None:
+        """A run goes on with the rest of its plan: what had not struck is yet to come, what lasts acts on."""
+        state, now = self.world.syncer.machine.state, self.world.now
+        self.before = rest.struck
+        to_come = []
+        for fault in rest.to_come:
+            if has_passed(fault, now, state.merges, state.opened_t):
+                self._skip(fault)
+            else:
+                to_come.append(fault)
+        self.plan(FaultPlan(tuple(to_come)))
+        for fault in to_come:
+            if fault.kind == "late":
+                self.held.add(fault.learner)
+                self.strike(fault)
+        for number, fault, began_ns in rest.acting:
+            self._act_on(number, fault, began_ns)
+
+    def _skip(self, fault: Fault) -> None:
+        """A fault came due while nothing ran: it is recorded, and strikes nobody."""
+        world, number = self.world, self._next()
+        self.struck.append((fault, (), False))
+        world.supervise(Kind.FAULT_INJECTED, **injected(fault, number, world.now, False, skipped=True))
+        self.skipped.append(planned_words(fault))
+        self._again(fault)
+
+    def _act_on(self, number: int, fault: Fault, began_ns: int) -> None:
+        """A fault that began before the run was lost acts on; one whose time is up by then is over."""
+        world, until = self.world, began_ns + fault.for_ns
+        self.began[number] = began_ns
+        acting = Acting(number, fault)
+        if fault.kind == "late":
+            self.held.add(fault.learner)
+            world.at(max(world.now, until), _start_again, (world, fault.learner, 1))
+            return
+        self._acting_on[number] = fault
+        world.network.acting.begin(acting)
+        if fault.for_ns:
+            world.at(max(world.now, until), _end, (world, acting))
+
     def take_up(self, fault: Fault, began_ns: int, now: int, effect: bool, used: int = 0) -> None:
         """A fault that struck before this world's time: what is left of it at ``now`` acts on.
 
         ``used`` says on how many messages a counted fault has acted.
         """
-        number = len(self.struck) + 1
+        number = self._next()
         self.struck.append((fault, (), effect))
         self.began[number] = began_ns
         acting, until = Acting(number, fault), began_ns + fault.for_ns
@@ -122,7 +176,7 @@ class Striker:
         """Faults that have acted on their last message are over."""
         numbers, where.used_up = where.used_up, []
         for number in numbers:
-            fault = self.struck[number - 1][0]
+            fault = self._acting_on[number] if number <= self.before else self.struck[number - self.before - 1][0]
             self.world.network.acting.end(fault.learner, number)
             self.over(Acting(number, fault), "used_up")
 

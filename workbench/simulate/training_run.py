@@ -15,6 +15,7 @@ from workbench.datasets import open_text
 from workbench.protocol import quorum
 from workbench.protocol.events import StopAsked
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
+from workbench.protocol.plans import facts_of, numbered
 from workbench.protocol.records import Record
 from workbench.simulate.interrupt import first_interrupt
 from workbench.simulate.numbers import Numbers
@@ -141,7 +142,7 @@ def train_virtual(
     use_threads(config.machine.threads)
     text = open_text(config.data)
     program = TrainingProgram(config, text)
-    header = run_header(config, text, program, "virtual", {"chaos": faults.chaos, "scenario": faults.scenario})
+    header = run_header(config, text, program, "virtual", facts_of(faults, config, "virtual"))
     folder = create_run_folder(out, to_toml(config))
     numbers = Numbers(config, program, folder.snapshots, folder.slots)
     writer = Writer(folder, header)
@@ -151,7 +152,7 @@ def train_virtual(
             config,
             offsets(config.fragments, config.period),
             numbers,
-            faults,
+            numbered(faults),
             journal=writer.append,
             sizes=program.fragmentation.sizes,
             identity={"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": header["fingerprint"]},
@@ -229,4 +230,6 @@ def _what_is_missing(world: World) -> str:
         return ""
     present = {m.learner for m in state.members.values() if m.connected and not m.quarantined}
     missing = ", ".join(f"L{m}" for m in quorum.expected(state) if m not in present)
-    return f"no quorum: {len(present)} of {state.book.policy.quorum} needed, missing {missing}"
+    kept_out = ", ".join(f"L{m}" for m in quorum.quarantined(state))
+    why = f"; {kept_out} quarantined by a guard, for good in virtual time" if kept_out else ""
+    return f"no quorum: {len(present)} of {state.book.policy.quorum} needed, missing {missing}{why}"

@@ -18,6 +18,7 @@ from workbench.protocol import copies, quorum, restart, syncer
 from workbench.protocol import events as ev
 from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
+from workbench.protocol.plans import Rest
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import (
     FixedSettings,
@@ -240,8 +241,10 @@ class World:
         heapify(self.heap)
         self.inputs = []
 
-    def resume_run(self, snapshot: int | None = None) -> None:
+    def resume_run(self, snapshot: int | None = None, rest: Rest | None = None) -> None:
         """Go on from the journal and the slots, or go back to a snapshot (-1: the newest); all processes start anew.
+
+        Of the plan of faults goes on what is left, the ``rest``; in the world that was lost it is still there.
 
         Raises
         ------
@@ -266,6 +269,8 @@ class World:
         self.evaluated_at = -1
         self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
         self._start_syncer("resume", tuple(found.uncommitted), cut, tuple(found.aborted))
+        if rest is not None:
+            self.striker.go_on(rest)
         parts = cut["parts"] if cut is not None else {}
         for learner, member in found.state.members.items():
             if learner in found.state.removed:
@@ -273,7 +278,7 @@ class World:
             number = max(member.process_number, member.ended, self._number_of(learner)) + 1
             self.start_learner(learner, number, cut["snapshot"] if cut is not None and str(learner) in parts else None)
         for learner in quorum.expected(found.state):
-            if learner not in found.state.members:
+            if learner not in found.state.members and learner not in self.striker.held:
                 self.start_learner(learner, self._number_of(learner) + 1)
 
     def _number_of(self, learner: int) -> int:

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig, from_toml
 from workbench.protocol import restart
+from workbench.protocol.faults import NO_FAULTS
+from workbench.protocol.plans import Rest, plan_of, rest_of
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.tape.journal import read_journal
@@ -115,6 +117,20 @@ def cut_for(found: Resumable, snapshot: int | None, intact: bool) -> dict[str, A
             "snapshot; train it anew"
         )
     return restart.cut_of(found.records, numbers[-1] if snapshot is None else snapshot)
+
+
+def rest_for(found: Resumable, faults: bool = True) -> Rest:
+    """What is left of a run's plan of faults; without ``faults`` what acts on, and nothing of what was to come.
+
+    Raises
+    ------
+    ConfigError
+        The header tells a plan that cannot be read.
+    """
+    clock = str(found.header.get("clock"))
+    plan = plan_of(found.header.get("faults") or {}, found.config, clock) if faults else NO_FAULTS
+    rest = rest_of(plan, found.records, found.config, clock)
+    return rest if faults else rest._replace(to_come=[])
 
 
 def merged_tokens(records: Iterable[Record], fragments: int, cut: dict[str, Any] | None = None) -> list[int]:

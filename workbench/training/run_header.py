@@ -27,7 +27,7 @@ def model_manifest(fragmentation: Fragmentation) -> dict[str, dict[str, Any]]:
 
 
 def run_header(
-    config: RunConfig, text: Text, program: TrainingProgram, clock: str, faults: Mapping[str, str]
+    config: RunConfig, text: Text, program: TrainingProgram, clock: str, faults: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Facts of a run, for the head of its journal and the root of its tape.
 
@@ -39,7 +39,7 @@ def run_header(
     clock : str
         ``virtual`` or ``real``.
     faults : mapping
-        ``chaos`` and ``scenario``: the texts that the faults of the run come from.
+        ``chaos`` and ``scenario``: the texts that the faults of the run come from (`workbench.protocol.plans`).
     """
     flat = b"".join(part.tobytes() for part in initial_weights(config))
     initial = digest(flat)

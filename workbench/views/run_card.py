@@ -10,7 +10,7 @@ from workbench.engine.launch import Run
 from workbench.engine.layout import CONTROL_FILE
 from workbench.views import markup
 from workbench.views.palette import GREEN, VERMILLION
-from workbench.views.states import COLOURS, STATES, absent, silence, state_of
+from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, state_of
 
 NAMED_MAX = 8
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
@@ -77,7 +77,8 @@ def _quorum(status: Status) -> str:
         return text
     waited_for, gone = absent(status["learners"])
     ended = "".join(f", {_labels(learners)} {state}" for state, learners in gone.items())
-    return f"✕ LOST: {text}{ended}{f', waiting for {_labels(waited_for)}' if waited_for else ''}"
+    release = "".join(f"; run.release({m}) lets L{m} in" for m in kept_out(status)[:1])
+    return f"✕ LOST: {text}{ended}{f', waiting for {_labels(waited_for)}' if waited_for else ''}{release}"
 
 
 def _labels(learners: Sequence[int]) -> str:

@@ -73,6 +73,18 @@ def absent(learners: Sequence[dict[str, Any]]) -> tuple[list[int], dict[str, lis
     return waited_for, gone
 
 
+def kept_out(status: dict[str, Any]) -> list[int]:
+    """Return the quarantined learners without which there is no quorum: nothing is merged until one is released.
+
+    Examples
+    --------
+    >>> kept_out({"quorum_lost": True, "learners": [{"learner": 0}, {"learner": 1, "quarantined": True}]})
+    [1]
+    """
+    learners = status["learners"] if status.get("quorum_lost") else ()
+    return [one["learner"] for one in learners if one.get("quarantined")]
+
+
 def fault_name(kind: str, process: int) -> str:
     """A fault with its target.
 

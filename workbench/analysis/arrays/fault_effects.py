@@ -21,7 +21,8 @@ def fault_effects(tables: Tables) -> list[dict[str, Any]]:
     -------
     list of dict
         ``time_s``, from the start of rounds; ``kind``; ``learner`` (None for the syncer); ``for_s`` (0 for one that
-        acts once, None for one without an end); ``effect`` (False: its target was gone); ``merges_missed`` by the
+        acts once, None for one without an end); ``effect`` (False: its target was gone); ``skipped`` (it came due
+        while nothing ran, between a loss of the run and its resume); ``merges_missed`` by the
         learner from the fault to the merge that contains it again, and ``merged_again_s``, when that was, None if
         never (of a learner alone); ``without_merge_s``, the time between the merges before and after (of the syncer
         alone).
@@ -48,6 +49,7 @@ def _effect(
         "learner": learner if learner >= 0 else None,
         "for_s": None if endless else max(until - start, 0) * NS,
         "effect": acted(detail),
+        "skipped": bool(detail.get("skipped")),
     }
     if not found["effect"]:
         return found

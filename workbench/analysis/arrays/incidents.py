@@ -69,7 +69,7 @@ def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
     -------
     list of dict
         ``start_s``, ``for_s`` (up to the end of the run if it was not regained), ``regained``, ``possible``,
-        ``quorum``, ``missing`` (labels).
+        ``quorum``, ``missing`` (labels), ``quarantined`` (those of them that only a release lets in again).
     """
     events, details = tables["events"], details_of(tables, Kind.QUORUM_LOST)
     regained = events_of(tables, Kind.QUORUM_REGAINED)
@@ -85,6 +85,7 @@ def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
             "possible": int(events["value"][event]),
             "quorum": int(events["steps"][event]),
             "missing": list(details.get(event, {}).get("missing", ())),
+            "quarantined": list(details.get(event, {}).get("quarantined", ())),
         })  # fmt: skip
     return result
 

@@ -59,6 +59,8 @@ def struck(row: Mapping[str, Any]) -> str:
 
 def effect(row: Mapping[str, Any]) -> str:
     """Return what came of a fault."""
+    if row["skipped"]:
+        return "skipped: due while nothing ran"
     if not row["effect"]:
         return "none: its target was gone"
     if row["learner"] is None:
@@ -178,6 +180,9 @@ def lost_quorums(rows: list[Mapping[str, Any]], total_s: float) -> str:
     often = "once," if len(rows) == 1 else f"{times(len(rows))}, {words.seconds(total_s)} in all, longest"
     missing = f", {' and '.join(longest['missing'])} missing" if longest["missing"] else ""
     open_ = "" if longest["regained"] else ", not regained"
+    if longest["quarantined"]:
+        who = " and ".join(longest["quarantined"])
+        open_ += f"; {who} quarantined, which workbench control RUN release {longest['quarantined'][0]} ends"
     return (
         f"{often} {words.seconds(longest['for_s'])} {words.at(longest['start_s'])}: "
         f"{longest['possible']} of the {longest['quorum']} that K asks for{missing}{open_}"

@@ -6,11 +6,11 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from workbench.config import ConfigError
 from workbench.protocol.acting import seeded
-from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault
+from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault, struck_fault
 from workbench.protocol.records import SYNCER, Kind, Record, label_of, learner_of, process_of
 from workbench.protocol.scenario import fault_of
 from workbench.replay.counterfactual.parent import Parent
@@ -70,7 +70,7 @@ def faults_of(parent: Parent) -> list[Struck]:
     scripted = _scripted(parent)
     found: list[Struck] = []
     for event, r in enumerate(parent.records):
-        if r.kind == Kind.FAULT_INJECTED:
+        if r.kind == Kind.FAULT_INJECTED and not r.detail.get("skipped"):
             number = int(r.detail.get("fault", len(found) + 1))
             fault = _fault(r, number, ended.get(number), parent)
             effect = bool(r.detail.get("effect"))
@@ -79,16 +79,13 @@ def faults_of(parent: Parent) -> list[Struck]:
 
 
 def _fault(r: Record, number: int, ended: Record | None, parent: Parent) -> Fault:
-    learner = max(-1, learner_of(r.peer))
-    for_ns = round(r.value * SECOND)
+    fault = struck_fault(r)
+    for_ns = fault.for_ns
     if r.reason in LASTING_KINDS and ended is not None:
         for_ns = ended.time_ns - r.time_ns
     if r.reason in ENDING_KINDS:
         for_ns = _back_after(r, parent.records, for_ns)
-    names = ("factor", "count", "delay_ns", "jitter_ns", "share", "bytes_per_s")
-    more: dict[str, Any] = {name: r.detail[name] for name in names if name in r.detail}
-    fault = Fault(r.reason, r.time_ns, learner, for_ns, persistent=bool(r.detail.get("persistent")), **more)
-    return replace(fault, seed=seeded(fault, number, parent.config.seed))
+    return replace(fault, for_ns=for_ns, seed=seeded(fault, number, parent.config.seed))
 
 
 def _back_after(r: Record, records: Sequence[Record], planned: int) -> int:
