@@ -10,9 +10,11 @@ from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
 from workbench.protocol import restart
+from workbench.protocol.member_state import Member
 from workbench.protocol.records import SUPERVISOR, Kind, Record, process_of
+from workbench.protocol.round_state import Round, RoundState
 from workbench.protocol.syncer import SyncerMachine, new_state
-from workbench.protocol.syncer_state import Member, Round, RoundState, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 __all__ = [
     "MS",

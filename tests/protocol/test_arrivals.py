@@ -11,7 +11,7 @@ from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
 from workbench.protocol.actions import Append, Merge, Release, Send
 from workbench.protocol.records import EVALUATOR, Kind, learner_of, process_of
-from workbench.protocol.syncer_state import PullState
+from workbench.protocol.round_state import PullState
 
 T = 2
 

@@ -11,8 +11,8 @@ from tests.protocol.driving import MS, Talk, begun
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
 from workbench.protocol.actions import Merge
+from workbench.protocol.member_state import Member
 from workbench.protocol.records import Kind, learner_of, process_of
-from workbench.protocol.syncer_state import Member
 
 LEARNERS = 4
 

@@ -11,8 +11,8 @@ from workbench.protocol import admission, restart
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
 from workbench.protocol.actions import Fail, Merge
+from workbench.protocol.moments import NEVER
 from workbench.protocol.records import Kind, learner_of
-from workbench.protocol.syncer_state import NEVER
 
 T = 2
 

@@ -10,7 +10,7 @@ from workbench.protocol import messages as msg
 from workbench.protocol import rounds
 from workbench.protocol.actions import Merge
 from workbench.protocol.records import Kind, learner_of, process_of
-from workbench.protocol.syncer_state import PullState
+from workbench.protocol.round_state import PullState
 
 T = 2
 """The first round of the small run: one fragment, due at every second step."""

@@ -7,8 +7,8 @@ import pytest
 from tests.protocol.driving import MS, SECOND, Talk, begun
 from workbench.protocol import events as ev
 from workbench.protocol import messages as msg
+from workbench.protocol.member_state import Sent
 from workbench.protocol.records import Kind
-from workbench.protocol.syncer_state import Sent
 
 T = 2
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from workbench.protocol.faults import FAULT_KINDS
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate import explorer, schedules
 from workbench.simulate.schedules import ROUNDS, draw
 

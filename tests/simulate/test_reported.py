@@ -16,7 +16,7 @@ from workbench.engine.syncer_status import StatusBook
 from workbench.protocol.actions import Merge, StartStep
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record, label_of, learner_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.arithmetic import Ledgered, MergeNumbers, StepNumbers
 from workbench.simulate.world import World
 

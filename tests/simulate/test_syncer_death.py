@@ -15,7 +15,7 @@ from workbench.config import DataConfig, InnerConfig, ModelConfig
 from workbench.datasets import open_text
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.numbers import Numbers
 from workbench.training import TrainingProgram, initial_weights
 

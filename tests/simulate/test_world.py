@@ -12,7 +12,7 @@ from workbench.protocol.events import Received
 from workbench.protocol.faults import Fault
 from workbench.protocol.messages import Metadata
 from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.invariants import Watch
 from workbench.simulate.world import World
 

@@ -13,8 +13,9 @@ from tests.tape.examples import run_records
 from tests.tape.virtual_runs import Look, Taped, taped
 from workbench.protocol.learner_state import LearnerState
 from workbench.protocol.records import EVALUATOR, SYNCER, Kind, Record, learner_of, process_of
+from workbench.protocol.round_state import PullState, RoundState
 from workbench.protocol.settings import values_in_force
-from workbench.protocol.syncer_state import PullState, RoundState, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 from workbench.tape import JournalWriter, Recorder, TapeError, open_tape
 from workbench.tape.ledger import Ledger
 from workbench.tape.moment import LearnerThen, Moment, RoundThen

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from workbench.protocol.guards import ROUNDS_RUNNING
+from workbench.protocol.moments import NEVER
 from workbench.protocol.records import FIRST_LEARNER, Kind, Record, learner_of
 from workbench.protocol.snapshots import why_given_up
-from workbench.protocol.syncer_state import NEVER, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 RATE_FACTOR = 0.2
 """Of the moving average of tokens per second."""

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from statistics import median
 
+from workbench.protocol.member_state import Member
+from workbench.protocol.round_state import Round
 from workbench.protocol.settings import SECOND
-from workbench.protocol.syncer_state import Member, Round, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 FOREVER = 2**62
 

@@ -6,6 +6,7 @@ from workbench.protocol import admission, fitting, guards, membership, rounds, s
 from workbench.protocol.actions import Release
 from workbench.protocol.clocks import ema, entry
 from workbench.protocol.events import Received
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import (
     Beat,
     Fragment,
@@ -18,9 +19,10 @@ from workbench.protocol.messages import (
     StateCopy,
     StateUnusable,
 )
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import SYNCER, Kind, Record, process_of
+from workbench.protocol.round_state import Contribution, PullState, Round, RoundState
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, Contribution, Member, PullState, Round, RoundState
 
 ASK_AGAIN_NS = 500_000_000
 

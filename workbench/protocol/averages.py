@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from workbench.protocol.clocks import EMA_FACTOR, ema
-from workbench.protocol.syncer_state import Member, SyncerState
+from workbench.protocol.member_state import Member
+from workbench.protocol.syncer_state import SyncerState
 
 RECENT_STEPS = 50
 """Steps whose durations are kept for the median."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from workbench.protocol import admission, membership, quorum, snapshots, state_transfers
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import Beat
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, process_of
+from workbench.protocol.round_state import PullState, Round, RoundState
 from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, Member, PullState, Round, RoundState
 
 DOUBLINGS_MAX = 10
 

@@ -14,9 +14,10 @@ from typing import Any
 from workbench.protocol import quarantine, updates
 from workbench.protocol.actions import Release
 from workbench.protocol.events import MergeDone
+from workbench.protocol.member_state import Member
 from workbench.protocol.records import Kind, process_of
+from workbench.protocol.round_state import PullState, Round
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Member, PullState, Round
 
 NORMS_KEPT, NORMS_NEEDED = 8, 3
 """Norms of a learner's own merged contributions to a fragment that are kept, and without which there is no verdict."""

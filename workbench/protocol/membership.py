@@ -6,11 +6,12 @@ from typing import Any
 
 from workbench.protocol import averages, quorum, rounds, snapshots, state_transfers, updates
 from workbench.protocol.actions import Fail, Send
+from workbench.protocol.member_state import Member, new_member
 from workbench.protocol.messages import CONTROL, Change, End, Join, Metadata, Welcome
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.settings import learner_values
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, Member, new_member
 
 
 def joined(core: SyncerCore, connection: int, message: Join) -> None:

@@ -9,8 +9,8 @@ from workbench.protocol import guards, pacer, starvation, updates
 from workbench.protocol.actions import Commit, Merge, Release
 from workbench.protocol.events import CommitDone, MergeDone
 from workbench.protocol.records import Kind
+from workbench.protocol.round_state import Contribution, Round, RoundState
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Contribution, Round, RoundState
 
 
 def merge(core: SyncerCore, round_: Round) -> None:

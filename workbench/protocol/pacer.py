@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from workbench.protocol import updates
 from workbench.protocol.records import Kind
+from workbench.protocol.round_state import Round, RoundState
 from workbench.protocol.slots import SYNC_TRIGGERS
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Round, RoundState, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 
 def renew_closed_below(state: SyncerState) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from workbench.protocol import quorum
 from workbench.protocol.events import QuarantineAsked
+from workbench.protocol.member_state import Member
 from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Member
 
 GUARD = "guard"
 """Who asks for a quarantine that nobody asked for."""

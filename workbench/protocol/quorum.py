@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, label_of, process_of
 from workbench.protocol.settings import SECOND
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 SHORT_LIMIT_NS = 3 * SECOND // 4
 """For so long fewer than K may be there at the start until that is said: within 1 s."""

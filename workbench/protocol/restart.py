@@ -10,11 +10,14 @@ import msgspec
 from workbench.protocol import averages, guards, quorum
 from workbench.protocol.arrivals import folded_anew
 from workbench.protocol.clocks import merged
+from workbench.protocol.member_state import Member, new_member
+from workbench.protocol.moments import UNSET
 from workbench.protocol.pacer import next_round, renew_closed_below
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
+from workbench.protocol.round_state import Round, RoundState
 from workbench.protocol.settings import FixedSettings, SettingsBook
 from workbench.protocol.syncer import new_state
-from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState, SyncerState, new_member
+from workbench.protocol.syncer_state import SyncerState
 
 
 class Recovered(msgspec.Struct):

@@ -6,18 +6,12 @@ What follows, MERGING, COMMITTING and closed, is in `merging`.
 from __future__ import annotations
 
 from workbench.protocol import admission, averages, merging
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import Pull
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, process_of
+from workbench.protocol.round_state import Contribution, PullRecord, PullState, Round, RoundState
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import (
-    UNSET,
-    Contribution,
-    Member,
-    PullRecord,
-    PullState,
-    Round,
-    RoundState,
-)
 
 ASKED_KEPT = 256
 """Unanswered PULLs of a learner of which a late answer still tells how long it took."""

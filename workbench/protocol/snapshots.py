@@ -13,10 +13,13 @@ from typing import Any
 from workbench.protocol import state_transfers
 from workbench.protocol.actions import DropSnapshot, KeepPart, Release, TakeSnapshot, WriteSnapshot
 from workbench.protocol.events import SnapshotAsked, SnapshotWritten
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import BULK, CONTROL, Fragment, Mark, Marker, Metadata, StateCopy
 from workbench.protocol.records import Kind, label_of, process_of
+from workbench.protocol.round_state import RoundState
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Member, Part, RoundState, Snapshotting, SyncerState
+from workbench.protocol.syncer_state import SyncerState
+from workbench.protocol.under_way import Part, Snapshotting
 
 IN_FLIGHT_MAX = 4096
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from workbench.protocol.records import Kind, process_of
+from workbench.protocol.round_state import Round
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import Round
 
 CAUSES = {
     "base_differs": "base_behind",

@@ -7,10 +7,12 @@ no snapshot starts while a transfer runs.
 from __future__ import annotations
 
 from workbench.protocol.actions import Release
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import Begin, CopyAsked, Join, PeerState, StateCopy, StateUnusable
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, Member, Transfer
+from workbench.protocol.under_way import Transfer
 
 
 def choose_source(core: SyncerCore, member: Member, message: Join | None) -> None:

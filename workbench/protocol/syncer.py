@@ -44,10 +44,12 @@ from workbench.protocol.events import (
     SyncerInput,
 )
 from workbench.protocol.messages import End
+from workbench.protocol.moments import NEVER, UNSET
 from workbench.protocol.records import Kind
+from workbench.protocol.round_state import RoundState
 from workbench.protocol.settings import SECOND, FixedSettings, SettingsBook
 from workbench.protocol.syncer_core import LATE_WAKE_NS, SyncerCore
-from workbench.protocol.syncer_state import NEVER, UNSET, RoundState, SyncerState, shift
+from workbench.protocol.syncer_state import SyncerState, shift
 
 
 def new_state(fixed: FixedSettings, book: SettingsBook) -> SyncerState:

@@ -6,9 +6,10 @@ from typing import Any
 
 from workbench.protocol.actions import Action, Append, Send
 from workbench.protocol.clocks import merged, ticked
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import BULK, CONTROL, Message
 from workbench.protocol.records import SYNCER, Kind, Record
-from workbench.protocol.syncer_state import Member, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 LATE_WAKE_NS = 500_000_000
 """A machine that is woken later than this was itself stopped (PROTOCOL section 10)."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from workbench.protocol import averages
 from workbench.protocol.clocks import ema
+from workbench.protocol.member_state import Member, Sent
 from workbench.protocol.messages import Notice, Update
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.settings import SECOND
 from workbench.protocol.slots import TOPOLOGIES
 from workbench.protocol.syncer_core import SyncerCore
-from workbench.protocol.syncer_state import UNSET, Member, Sent
 
 
 def broadcast(core: SyncerCore, p: int, grace_ended_at: int) -> None:

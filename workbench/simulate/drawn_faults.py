@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from workbench.protocol.faults import Fault
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.durations import SECOND
 
 ROUNDS = 40

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from workbench.protocol.faults import FAULT_KINDS
 from workbench.protocol.records import Kind, Record, label_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate import schedules
 from workbench.simulate.durations import SECOND
 from workbench.simulate.schedules import LIMIT_S, Outcome, Schedule

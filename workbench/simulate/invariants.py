@@ -12,7 +12,7 @@ from workbench.algorithms.weights import WEIGHTS
 from workbench.protocol import actions as act
 from workbench.protocol.messages import Fragment, Metadata, StateCopy, Update
 from workbench.protocol.records import SYNCER, Kind, label_of, learner_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.arithmetic import Held, Ledgered, Work
 from workbench.simulate.journal_checks import JournalChecks, broken
 from workbench.simulate.liveness import Liveness

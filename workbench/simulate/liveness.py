@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.protocol import admission
+from workbench.protocol.member_state import Member
 from workbench.protocol.records import Record
+from workbench.protocol.round_state import RoundState
 from workbench.protocol.settings import SECOND
-from workbench.protocol.syncer_state import Member, RoundState, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World

@@ -10,7 +10,7 @@ from workbench.algorithms.schedule import offsets
 from workbench.protocol.events import QuarantineAsked, SnapshotAsked
 from workbench.protocol.faults import FaultPlan
 from workbench.protocol.restart import cut_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.arithmetic import Ledgered
 from workbench.simulate.drawing import draw
 from workbench.simulate.drawn_faults import ROUNDS

@@ -20,13 +20,14 @@ from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
 from workbench.protocol.plans import Rest
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
+from workbench.protocol.round_state import RoundState
 from workbench.protocol.settings import (
     FixedSettings,
     fixed_settings_of,
     learner_settings_of,
     settings_book_of,
 )
-from workbench.protocol.syncer_state import RoundState, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 from workbench.simulate.arithmetic import Arithmetic
 from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
 from workbench.simulate.durations import Durations, StepTimes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from workbench.protocol.records import SYNCER, Kind, learner_of
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.tape.event_sets import Ints
 from workbench.tape.moment import RoundThen
 from workbench.tape.own_events import OwnEvents

@@ -8,9 +8,11 @@ from typing import Any
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.acting import TO_LEARNER
+from workbench.protocol.member_state import Member
 from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
+from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind
-from workbench.protocol.syncer_state import UNSET, Member, Round, RoundState
+from workbench.protocol.round_state import Round, RoundState
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent

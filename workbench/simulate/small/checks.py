@@ -13,7 +13,8 @@ from workbench.protocol import events as ev
 from workbench.protocol.learner_state import LearnerState
 from workbench.protocol.messages import Fragment, Join, Metadata, Pull
 from workbench.protocol.records import FIRST_LEARNER, SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
-from workbench.protocol.syncer_state import RoundState, SyncerState
+from workbench.protocol.round_state import RoundState
+from workbench.protocol.syncer_state import SyncerState
 from workbench.simulate.arithmetic import Ledgered, Work
 
 

@@ -28,9 +28,10 @@ from workbench.protocol.learner_state import UNSET as LEARNER_UNSET
 from workbench.protocol.learner_state import LearnerState
 from workbench.protocol.learner_state import shift as shift_learner_times
 from workbench.protocol.messages import Fragment, LearnerMessage, Message
+from workbench.protocol.moments import NEVER, UNSET
 from workbench.protocol.records import Record, process_of
 from workbench.protocol.settings import SECOND
-from workbench.protocol.syncer_state import NEVER, UNSET, SyncerState
+from workbench.protocol.syncer_state import SyncerState
 from workbench.protocol.syncer_state import shift as shift_syncer_times
 
 NOW = 1_000 * SECOND

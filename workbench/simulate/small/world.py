@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from workbench.algorithms.schedule import offsets
 from workbench.protocol.actions import Merge
 from workbench.protocol.records import SUPERVISOR, Kind
-from workbench.protocol.syncer_state import RoundState
+from workbench.protocol.round_state import RoundState
 from workbench.simulate.small import checks
 from workbench.simulate.small.driver import Draft
 from workbench.simulate.small.forms import NOW
