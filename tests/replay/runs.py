@@ -19,6 +19,7 @@ from workbench.replay.exact import Replay
 from workbench.replay.program import read_programs
 from workbench.replay.report import ReplayReport
 from workbench.simulate.numbers import Numbers
+from workbench.simulate.outages import lose_everything, resume_run
 from workbench.simulate.schedules import release_again
 from workbench.simulate.world import World
 from workbench.tape import Input, JournalWriter, Recorder, open_tape
@@ -117,9 +118,9 @@ def live(
         world.at(int(at_s * SECOND), world.give, (world.syncer, SnapshotAsked("test")))
     for at_s, down_s, back in losses:
         world.run(until_ns=int(at_s * SECOND))
-        world.lose_everything()
+        lose_everything(world)
         world.now += int(down_s * SECOND)
-        world.resume_run(-1 if back else None)
+        resume_run(world, -1 if back else None)
     if release_every_ns:
         world.at(release_every_ns, release_again, (world, release_every_ns))
     world.run(until_ns=600 * SECOND)

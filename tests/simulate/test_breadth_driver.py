@@ -13,6 +13,7 @@ from workbench.protocol.acting import TO_LEARNER, TO_SYNCER, Acting
 from workbench.protocol.faults import Fault
 from workbench.protocol.messages import BULK, CONTROL, Fragment, Refused, Update
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, learner_of
+from workbench.simulate import lives
 from workbench.simulate.arithmetic import Ledgered
 from workbench.simulate.durations import SECOND
 from workbench.simulate.small.node import LEARNERS, Move, Small
@@ -83,7 +84,7 @@ def said(record: Record) -> tuple[Any, ...]:
 
 def kill(world: World, listener: Listener) -> None:
     listener.moves.append(("kill", 1))
-    world.kill_learner(1)
+    lives.kill_learner(world, 1)
 
 
 def in_virtual_time(listener: Listener, seed: int) -> list[Record]:
@@ -93,7 +94,7 @@ def in_virtual_time(listener: Listener, seed: int) -> list[Record]:
     # no two inputs at one instant: there the order of the event heap would decide
     world.network.acting.begin(Acting(1, Fault("delay", 0, 1, delay_ns=900_000)))
     world.at(int(KILLED_AT * SECOND), kill, (world, listener))
-    world.at(int(BACK_AT * SECOND), world.start_learner, (1, 2))
+    world.at(int(BACK_AT * SECOND), lives.start_learner, (world, 1, 2))
     world.run(until_ns=int(END * SECOND))
     return world.records
 

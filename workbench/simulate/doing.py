@@ -60,7 +60,7 @@ def committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
     if process.alive:
         world.arithmetic.commit(order.fragment, order.version)
         world.give(process, ev.CommitDone(order.round, order.fragment, order.version))
-        world.evaluate_when_due()
+        world.evaluations.when_due()
 
 
 def _written(world: World, process: SyncerProcess, order: act.WriteSnapshot) -> None:

@@ -13,6 +13,7 @@ from workbench.config import ConfigError
 from workbench.datasets import open_text
 from workbench.protocol.plans import skipped_line
 from workbench.simulate.numbers import Numbers
+from workbench.simulate.outages import resume_run
 from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
 from workbench.simulate.world import World
 from workbench.tape.going_on import cut_for, rest_for, resumable
@@ -74,7 +75,7 @@ def resume_virtual(
             identity=identity,
             history=found.records,
         )
-        world.resume_run(None if cut is None else cut["snapshot"], rest)
+        resume_run(world, None if cut is None else cut["snapshot"], rest)
         if world.striker.skipped:
             say(skipped_line(world.striker.skipped))
         return world

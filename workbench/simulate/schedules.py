@@ -16,6 +16,7 @@ from workbench.simulate.drawing import draw
 from workbench.simulate.drawn_faults import ROUNDS
 from workbench.simulate.durations import SECOND
 from workbench.simulate.invariants import Watch
+from workbench.simulate.outages import lose_everything, resume_run
 from workbench.simulate.schedule import Change, Loss, Schedule, parse
 from workbench.simulate.world import World
 
@@ -68,13 +69,13 @@ def build(schedule: Schedule) -> tuple[World, Watch]:
 
 
 def _lose(world: World) -> None:
-    world.lose_everything()
+    lose_everything(world)
 
 
 def _go_on(world: World, back: bool) -> None:
     """Resume, unless that has been done already; as it was where there is nothing to go back to."""
     if world.lost:
-        world.resume_run(-1 if back and cut_of(world.records) is not None else None)
+        resume_run(world, -1 if back and cut_of(world.records) is not None else None)
 
 
 def release_again(world: World, every_ns: int) -> None:

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from workbench.protocol import rosters
 from workbench.protocol.acting import Acting, ActingFaults, seeded
-from workbench.protocol.events import AddAsked, RemoveAsked
-from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, SCENARIO, Fault, FaultPlan, ended, injected
+from workbench.protocol.faults import LASTING_KINDS, NUMBER_KINDS, Fault, FaultPlan, ended, injected
 from workbench.protocol.plans import Rest, has_passed, planned_words
 from workbench.protocol.poisoning import Poisons
 from workbench.protocol.records import Kind
-from workbench.simulate.processes import LearnerProcess, VirtualProcess
+from workbench.simulate import acts
+from workbench.simulate.processes import LearnerProcess
 
 if TYPE_CHECKING:
     from workbench.simulate.world import World
@@ -58,7 +57,7 @@ class Striker:
     @property
     def outlasting(self) -> tuple[Callable[..., None], ...]:
         """What is yet to come of faults when every process is gone."""
-        return self._due, _end
+        return self._due, acts.end
 
     def _due(self, fault: Fault) -> None:
         if fault.round_state < 0:
@@ -88,7 +87,7 @@ class Striker:
         world = self.world
         number = self._next()
         states = tuple(r.state for r in world.syncer.machine.state.rounds.values()) if world.syncer.alive else ()
-        effect = _act(world, Acting(number, replace(fault, seed=seeded(fault, number, world.config.seed))))
+        effect = acts.act(world, Acting(number, replace(fault, seed=seeded(fault, number, world.config.seed))))
         self.struck.append((fault, states, effect))
         self.began[number] = world.now
         world.supervise(Kind.FAULT_INJECTED, **injected(fault, number, world.now, effect))
@@ -131,12 +130,12 @@ class Striker:
         acting = Acting(number, fault)
         if fault.kind == "late":
             self.held.add(fault.learner)
-            world.at(max(world.now, until), _start_again, (world, fault.learner, 1))
+            world.at(max(world.now, until), acts.start_again, (world, fault.learner, 1))
             return
         self._acting_on[number] = fault
         world.network.acting.begin(acting)
         if fault.for_ns:
-            world.at(max(world.now, until), _end, (world, acting))
+            world.at(max(world.now, until), acts.end, (world, acting))
 
     def take_up(self, fault: Fault, began_ns: int, now: int, effect: bool, used: int = 0) -> None:
         """A fault that struck before this world's time: what is left of it at ``now`` acts on.
@@ -153,14 +152,14 @@ class Striker:
         if fault.kind in LASTING_KINDS:
             self.world.network.acting.begin(acting)
             if fault.for_ns:
-                self.world.at(until, _end, (self.world, acting))
+                self.world.at(until, acts.end, (self.world, acting))
         elif fault.kind in NUMBER_KINDS and used < fault.count:
-            _poison(self.world, acting)
+            acts.poison(self.world, acting)
             if isinstance(process, LearnerProcess):
                 process.poisons.skip(used)
         elif fault.kind in ("stall", "stall_syncer") and process is not None and process.alive:
             process.stops += 1
-            self.world.at(until, _resume, (self.world, process, acting))
+            self.world.at(until, acts.let_go_on, (self.world, process, acting))
 
     def _again(self, fault: Fault) -> None:
         if fault.every_ns and fault.times != 1:
@@ -188,115 +187,3 @@ class Striker:
         for one in found:
             self.over(one, "healed")
         return len(found)
-
-
-def _act(world: World, acting: Acting) -> bool:
-    """Let a fault act; whether its target was there."""
-    fault = acting.fault
-    if fault.kind in LASTING_KINDS:
-        return _last(world, acting)
-    if fault.kind in NUMBER_KINDS:
-        return _poison(world, acting)
-    return _ACTS[fault.kind](world, acting)
-
-
-def _last(world: World, acting: Acting) -> bool:
-    fault = acting.fault
-    if fault.kind == "slow":
-        process = world.learners.get(fault.learner)
-        if process is None or not process.alive:
-            return False
-    world.network.acting.begin(acting)
-    if fault.for_ns:
-        world.at(world.now + fault.for_ns, _end, (world, acting))
-    return True
-
-
-def _end(world: World, acting: Acting) -> None:
-    if world.network.acting.end(acting.fault.learner, acting.number) is not None:
-        world.striker.over(acting)
-
-
-def _poison(world: World, acting: Acting) -> bool:
-    process = world.learners.get(acting.fault.learner)
-    if process is None or not process.alive:
-        return False
-    process.poisons.add(acting)
-    return True
-
-
-def _kill(world: World, acting: Acting) -> bool:
-    fault = acting.fault
-    process = world.learners.get(fault.learner)
-    if process is None or not process.alive:
-        return False
-    world.kill_learner(fault.learner, "SIGKILL" if fault.kind == "kill" else "exit 1")
-    if fault.for_ns:
-        world.at(world.now + fault.for_ns, _start_again, (world, fault.learner, process.number + 1))
-    return True
-
-
-def _start_again(world: World, learner: int, number: int) -> None:
-    process = world.learners.get(learner)
-    if world.is_wanted(learner) and (process is None or process.number < number):
-        world.start_learner(learner, number)
-
-
-def _stall(world: World, acting: Acting) -> bool:
-    process = world.learners.get(acting.fault.learner)
-    return process is not None and _stop(world, process, acting)
-
-
-def _stop(world: World, process: VirtualProcess, acting: Acting) -> bool:
-    if not process.alive:
-        return False
-    world.stop(process)
-    world.at(world.now + acting.fault.for_ns, _resume, (world, process, acting))
-    return True
-
-
-def _resume(world: World, process: VirtualProcess, acting: Acting) -> None:
-    if process.alive:
-        world.striker.over(acting)
-    world.resume(process)
-
-
-def _kill_syncer(world: World, acting: Acting) -> bool:
-    if not world.syncer.alive:
-        return False
-    world.kill_syncer()
-    world.at(world.now + max(acting.fault.for_ns, 1), world.restart_syncer)
-    return True
-
-
-def _stall_syncer(world: World, acting: Acting) -> bool:
-    return _stop(world, world.syncer, acting)
-
-
-def _start_late(world: World, acting: Acting) -> bool:
-    world.at(world.now + acting.fault.for_ns, _start_again, (world, acting.fault.learner, 1))
-    return True
-
-
-def _add(world: World, acting: Acting) -> bool:
-    there = world.syncer.alive and not world.syncer.machine.state.ending
-    world.give(world.syncer, AddAsked(SCENARIO))
-    return there
-
-
-def _remove(world: World, acting: Acting) -> bool:
-    there = world.syncer.alive and not rosters.why_not_remove(world.syncer.machine.state, acting.fault.learner)
-    world.give(world.syncer, RemoveAsked(acting.fault.learner, SCENARIO))
-    return there
-
-
-_ACTS: dict[str, Callable[[World, Acting], bool]] = {
-    "kill": _kill,
-    "exit": _kill,
-    "late": _start_late,
-    "add": _add,
-    "remove": _remove,
-    "stall": _stall,
-    "kill_syncer": _kill_syncer,
-    "stall_syncer": _stall_syncer,
-}

@@ -214,12 +214,12 @@ def _go(
         progress(_progress(world))
     if world.failed:
         raise RunLost(world.failed)
-    world.evaluate_when_due(last=True)
+    world.evaluations.when_due(last=True)
 
 
 def _progress(world: World) -> Progress:
     state = world.syncer.machine.state
-    return Progress(state.merges, state.opened_t, world.now / 1e9, world.last_loss, _what_is_missing(world))
+    return Progress(state.merges, state.opened_t, world.now / 1e9, world.evaluations.last_loss, _what_is_missing(world))
 
 
 def _what_is_missing(world: World) -> str:

@@ -6,7 +6,7 @@ It owns no protocol logic: it tells machines what happened and does what they re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import Any, Protocol
 
 import msgspec
@@ -14,28 +14,26 @@ import msgspec
 from workbench.algorithms.seeds import sub_seed
 from workbench.config import RunConfig
 from workbench.protocol import actions as act
-from workbench.protocol import copies, quorum, restart, syncer
 from workbench.protocol import events as ev
+from workbench.protocol import syncer
 from workbench.protocol.faults import NO_FAULTS, Fault, FaultPlan
 from workbench.protocol.foreign import ForeignProcess
-from workbench.protocol.plans import Rest
-from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
+from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.round_state import RoundState
 from workbench.protocol.settings import (
     FixedSettings,
     fixed_settings_of,
-    learner_settings_of,
     settings_book_of,
 )
 from workbench.protocol.syncer_state import SyncerState
 from workbench.simulate.arithmetic import Arithmetic
-from workbench.simulate.doing import do_for_learner, do_for_syncer, step_ended
+from workbench.simulate.doing import do_for_learner, do_for_syncer
 from workbench.simulate.durations import Durations, StepTimes
-from workbench.simulate.mailing import release_what_died
+from workbench.simulate.evaluating import Evaluations
+from workbench.simulate.lives import end_removed, start_learner, start_syncer
 from workbench.simulate.network import Network
 from workbench.simulate.processes import LearnerProcess, SyncerProcess, VirtualProcess
 from workbench.simulate.striking import Striker
-from workbench.tape.going_on import merged_tokens
 
 REPORT_NS = 1_000_000
 REMOVE_LIMIT_NS = 2_000_000_000
@@ -80,7 +78,7 @@ class World:
     durations : Durations, optional
         How long everything takes; by default what ``config.virtual`` says.
     history : sequence of Record
-        The journal of a run that is resumed: nothing starts before `resume_run`.
+        The journal of a run that is resumed: nothing starts before `workbench.simulate.outages.resume_run`.
     """
 
     def __init__(
@@ -113,15 +111,11 @@ class World:
         self.inputs: list[tuple[int, int, int, bytes]] = []
         self.finished = ""
         self.failed = ""
-        self.evaluated_at = -1
         self.outlasting: tuple[Callable[..., None], ...] = ()
         self.lost = False
-        self.last_loss: float | None = None
-        self.sizes = list(sizes) or [1] * len(offsets)
         self.identity = identity or {}
-        self.merged_tokens = [0] * len(offsets)
         self.supervisor = ForeignProcess(SUPERVISOR)
-        self.evaluator = ForeignProcess(EVALUATOR)
+        self.evaluations = Evaluations(self, list(sizes) or [1] * len(offsets))
         self.syncer = SyncerProcess(syncer.new_state(self.fixed, settings_book_of(config)), 1)
         self.learners: dict[int, LearnerProcess] = {}
         self.striker = Striker(self, plan)
@@ -131,11 +125,11 @@ class World:
 
     def _begin(self) -> None:
         """Every process of a new run starts."""
-        self.at(self.times.begin_ns(SYNCER), self._start_syncer, ("new", ()))
+        self.at(self.times.begin_ns(SYNCER), start_syncer, (self, "new", ()))
         for learner in range(self.config.learners):
             late = self.striker.late.get(learner)
             if late is None:
-                self.at(self.times.begin_ns(process_of(learner)), self.start_learner, (learner, 1))
+                self.at(self.times.begin_ns(process_of(learner)), start_learner, (self, learner, 1))
             else:
                 self.at(0, self._strike, (late,))
 
@@ -175,177 +169,6 @@ class World:
         """One-way delay of what is no message: a socket that opens or closes [ns]."""
         return self.times.delay_ns(self.network.count)
 
-    # processes
-
-    def start_learner(self, learner: int, number: int, snapshot: int | None = None) -> None:
-        """A learner process starts, with what a snapshot has of it; its machine is there after the start-up time."""
-        process = LearnerProcess(learner, number, self.fixed, learner_settings_of(self.config))
-        if snapshot is not None:
-            copies.restore(process.machine.state, self.arithmetic.facts(snapshot, learner), snapshot)
-        self.learners[learner] = process
-        self.supervise(Kind.PROCESS_STARTED, peer=process_of(learner), value=float(number), detail=dict(self.identity))
-        self.at(self.now + self.times.start_ns(learner, number), self.wake_up_learner, (process,))
-
-    def is_wanted(self, learner: int) -> bool:
-        """Whether a process of a learner may be started: it was not removed."""
-        return learner not in self.syncer.machine.state.removed
-
-    def _end_removed(self, learner: int) -> None:
-        """A removed learner that has not heard of it, or cannot leave, is killed."""
-        process = self.learners.get(learner)
-        if process is not None and process.alive:
-            self.kill_learner(learner)
-
-    def wake_up_learner(self, process: LearnerProcess) -> None:
-        """The machine of a learner's process begins."""
-        if process.alive:
-            process.started = True
-            self._do_all(process, process.machine.start(self.now))
-            self.schedule_wake(process)
-
-    def _start_syncer(
-        self,
-        reason: str,
-        uncommitted: tuple[tuple[int, int, int], ...],
-        cut: dict[str, Any] | None = None,
-        aborted: tuple[tuple[int, int], ...] = (),
-    ) -> None:
-        process = self.syncer
-        process.started = True
-        self._do_all(process, process.machine.start(self.now, reason, uncommitted, cut, aborted))
-        self.schedule_wake(process)
-        for foreign in (self.supervisor, self.evaluator):
-            self.report(foreign)
-        self.evaluate_when_due()
-
-    def restart_syncer(self) -> None:
-        """A new syncer process reads the journal and the slots."""
-        found = restart.restore(self.fixed, settings_book_of(self.config), self.records)
-        self.arithmetic.recover(found.state.versions)
-        self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
-        self._start_syncer("restart", tuple(found.uncommitted))
-
-    def lose_everything(self) -> None:
-        """Every process is killed, supervisor and evaluator too; what is under way is lost, faults to come stay."""
-        self.lost = True
-        for learner, process in self.learners.items():
-            if process.alive:
-                process.alive = False
-                process.token += 1
-                self.arithmetic.drop(learner)
-        if self.syncer.alive:
-            release_what_died(self, self.syncer)
-        self.syncer.alive = False
-        for connection in self.network.connections.values():
-            connection.open = False
-        self.heap = [event for event in self.heap if event[2] in (*self.striker.outlasting, self.ask, *self.outlasting)]
-        heapify(self.heap)
-        self.inputs = []
-
-    def resume_run(self, snapshot: int | None = None, rest: Rest | None = None) -> None:
-        """Go on from the journal and the slots, or go back to a snapshot (-1: the newest); all processes start anew.
-
-        Of the plan of faults goes on what is left, the ``rest``; in the world that was lost it is still there.
-
-        Raises
-        ------
-        LookupError
-            There is no such snapshot.
-        """
-        cut = None
-        if snapshot is not None:
-            cut = restart.cut_of(self.records, snapshot)
-            if cut is None:
-                raise LookupError(f"there is no snapshot {snapshot} to go back to")
-        found = restart.restore(self.fixed, settings_book_of(self.config), self.records, cut)
-        if cut is None:
-            self.arithmetic.recover(found.state.versions)
-        else:
-            self.arithmetic.go_back(cut["snapshot"])
-        self.finished = self.failed = ""
-        self.lost = False
-        self.merged_tokens = merged_tokens(self.records, len(self.sizes), cut)
-        for foreign in (self.supervisor, self.evaluator):
-            foreign.begin_again(found.state.known_seq.get(foreign.process, 0), found.state.epoch, found.state.clock)
-        self.evaluated_at = -1
-        self.syncer = SyncerProcess(found.state, self.syncer.life + 1)
-        self._start_syncer("resume", tuple(found.uncommitted), cut, tuple(found.aborted))
-        if rest is not None:
-            self.striker.go_on(rest)
-        parts = cut["parts"] if cut is not None else {}
-        for learner, member in found.state.members.items():
-            if learner in found.state.removed:
-                continue
-            number = max(member.process_number, member.ended, self._number_of(learner)) + 1
-            self.start_learner(learner, number, cut["snapshot"] if cut is not None and str(learner) in parts else None)
-        for learner in quorum.expected(found.state):
-            if learner not in found.state.members and learner not in self.striker.held:
-                self.start_learner(learner, self._number_of(learner) + 1)
-
-    def _number_of(self, learner: int) -> int:
-        process = self.learners.get(learner)
-        return process.number if process is not None else 0
-
-    def kill_learner(self, learner: int, how: str = "SIGKILL") -> None:
-        """No further action; the supervisor sees it, and the socket closes."""
-        process = self.learners[learner]
-        process.alive = False
-        process.token += 1
-        process.queue.clear()
-        self.arithmetic.drop(learner)
-        number = process.machine.state.connection
-        self.network.close(number)
-        gone = self.times.gone_ns(learner, process.number, self.network.count)
-        self.at(self.now + gone, self._tell_syncer, (number,))
-        seen = self.times.ended_ns(learner, process.number)
-        if seen:
-            self.at(self.now + seen, self.note_end, (learner, process.number, how))
-        else:
-            self.note_end(learner, process.number, how)
-
-    def note_end(self, learner: int, number: int, how: str) -> None:
-        """The supervisor sees that a learner's process has ended."""
-        self.supervise(Kind.PROCESS_ENDED, peer=process_of(learner), value=float(number), reason=how)
-
-    def kill_syncer(self) -> None:
-        """SIGKILL: what is not in the journal never happened; every connection closes."""
-        self.syncer.alive = False
-        release_what_died(self, self.syncer)
-        self.syncer.queue.clear()
-        self.supervise(Kind.PROCESS_ENDED, peer=SYNCER, value=float(self.syncer.life), reason="SIGKILL")
-        for connection in list(self.network.connections.values()):
-            if connection.open:
-                connection.open = False
-                at = self.now + self.delay_ns()
-                self.at(at, self._tell_learner, (connection.learner, connection.number))
-
-    def stop(self, process: VirtualProcess) -> None:
-        """SIGSTOP: inputs wait, the step in progress stands still."""
-        process.stops += 1
-        if process.stops == 1 and isinstance(process, LearnerProcess) and process.step is not None:
-            process.step_left = process.step_end - self.now
-            process.token += 1
-
-    def resume(self, process: VirtualProcess) -> None:
-        """SIGCONT: the step goes on, inputs that waited are taken in order."""
-        process.stops -= 1
-        if process.stops or not process.alive:
-            return
-        if isinstance(process, LearnerProcess) and process.step is not None:
-            process.step_end = self.now + process.step_left
-            self.at(process.step_end, step_ended, (self, process, process.token))
-        waiting = process.queue
-        if not waiting and process.started:
-            waiting.append(ev.Woken())
-        while waiting and process.alive and not process.stops:
-            self._take(process, waiting.popleft())
-
-    def _tell_syncer(self, number: int) -> None:
-        self.give(self.syncer, ev.Disconnected(number))
-
-    def _tell_learner(self, learner: int, number: int) -> None:
-        self.give(self.learners[learner], ev.Disconnected(number))
-
     # inputs
 
     def give(self, process: VirtualProcess, event: Any) -> None:
@@ -355,14 +178,15 @@ class World:
         if process.stops:
             process.queue.append(event)
         else:
-            self._take(process, event)
+            self.take(process, event)
 
-    def _take(self, process: VirtualProcess, event: Any) -> None:
+    def take(self, process: VirtualProcess, event: Any) -> None:
+        """Give a machine that goes on an input, and do what it returns."""
         if self.observer is not None:
             self.observer.on_input(self, process.process, event)
         if process.process == SYNCER and self.journal is not None:
             self.inputs.append((SYNCER, process.machine.state.incarnation, self.now, self._encode(event)))
-        self._do_all(process, process.machine.handle(self.now, event))
+        self.do_all(process, process.machine.handle(self.now, event))
         self.journal_inputs()
         self.schedule_wake(process)
 
@@ -381,7 +205,7 @@ class World:
         if process.stops:
             return
         if self.now >= process.machine.wake_at:
-            self._take(process, ev.Woken())
+            self.take(process, ev.Woken())
         else:
             self.schedule_wake(process)
 
@@ -389,7 +213,8 @@ class World:
         """Somebody asks the syncer for other settings; a dead syncer hears nothing."""
         self.give(self.syncer, ev.SettingsAsked(values, who))
 
-    def _do_all(self, process: VirtualProcess, todo: list[act.Action]) -> None:
+    def do_all(self, process: VirtualProcess, todo: list[act.Action]) -> None:
+        """Do what a machine returned."""
         for action in todo:
             if self.observer is not None:
                 self.observer.on_action(self, process.process, action)
@@ -408,18 +233,18 @@ class World:
         self.records.extend(records)
         for record in records:
             if record.kind == Kind.MERGED:
-                self.merged_tokens[record.fragment] += record.tokens
+                self.evaluations.note(record)
             elif record.kind == Kind.LEARNER_ADDED:
-                self.at(self.now, self.start_learner, (learner_of(record.peer), 1))
+                self.at(self.now, start_learner, (self, learner_of(record.peer), 1))
             elif record.kind == Kind.LEARNER_LOST and record.reason == "removed":
-                self.at(self.now + REMOVE_LIMIT_NS, self._end_removed, (learner_of(record.peer),))
+                self.at(self.now + REMOVE_LIMIT_NS, end_removed, (self, learner_of(record.peer)))
 
     def journal_inputs(self) -> None:
         """The input that is being handled, if no record has taken it along."""
         if self.inputs:
             self.journal_records([])
 
-    # the supervisor and the evaluator
+    # the supervisor
 
     def supervise(self, kind: Kind, **columns: Any) -> None:
         """A record of the supervisor, on its way to the syncer."""
@@ -434,29 +259,6 @@ class World:
         foreign.unsent = [record for record in foreign.unsent if record.seq > known]
         if foreign.unsent:
             self.give(self.syncer, ev.RecordsCame(foreign.process, list(foreign.unsent)))
-
-    def evaluate_when_due(self, last: bool = False) -> None:
-        """At the start, every ``eval_every`` merges, and at the end, which whoever stops the run says."""
-        state = self.syncer.machine.state
-        every, merges = self.config.eval_every, state.merges
-        due = last or not merges % max(every, 1) or merges == self.config.rounds
-        if not every or merges == self.evaluated_at or not due:
-            return
-        loss = self.arithmetic.evaluate()
-        if loss is None:
-            return
-        self.evaluated_at = merges
-        self.last_loss = loss
-        tokens = sum(size * merged for size, merged in zip(self.sizes, self.merged_tokens, strict=True))
-        self.evaluator.record(
-            self.now,
-            Kind.EVALUATED,
-            value=loss,
-            steps=merges,
-            tokens=tokens // sum(self.sizes),
-            detail={"versions": list(state.versions), "seconds": 0.0},
-        )
-        self.report(self.evaluator)
 
 
 def _graces(state: SyncerState, wake: int) -> list[int]:

@@ -7,6 +7,7 @@ from typing import Any
 from workbench.protocol import events as ev
 from workbench.protocol.faults import SCENARIO
 from workbench.replay.counterfactual.plan import Ended
+from workbench.simulate import lives
 from workbench.simulate.world import World
 
 EXOGENOUS = (ev.SettingsAsked, ev.QuarantineAsked, ev.AddAsked, ev.RemoveAsked, ev.StopAsked)
@@ -28,6 +29,6 @@ def end_again(world: World, end: Ended) -> None:
     process = world.learners.get(end.learner)
     if process is None or not process.alive:
         return
-    world.kill_learner(end.learner, end.how)
+    lives.kill_learner(world, end.learner, end.how)
     if end.again_ns >= 0:
-        world.at(max(world.now, end.again_ns), world.start_learner, (end.learner, process.number + 1))
+        world.at(max(world.now, end.again_ns), lives.start_learner, (world, end.learner, process.number + 1))

@@ -21,6 +21,7 @@ from workbench.replay.counterfactual.plan import Ended, Struck
 from workbench.replay.counterfactual.rebuilding import Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
 from workbench.replay.counterfactual.underway import UnderWay
+from workbench.simulate import lives
 from workbench.simulate.doing import do_for_syncer, step_ended
 from workbench.simulate.network import Connection as Link
 from workbench.simulate.numbers import Numbers
@@ -124,11 +125,11 @@ class _Assembly:
         world.records = list(self.told.records)
         for r in world.records:
             if r.kind == Kind.MERGED:
-                world.merged_tokens[r.fragment] += r.tokens
+                world.evaluations.note(r)
             elif r.kind == Kind.UPDATE_SENT:
                 self.times.sent[learner_of(r.peer), r.fragment, r.version] += 1
             elif r.kind == Kind.EVALUATED:
-                world.evaluated_at, world.last_loss = r.steps, r.value
+                world.evaluations.evaluated_at, world.evaluations.last_loss = r.steps, r.value
 
     def _links(self) -> None:
         world, state = self.world, self.world.syncer.machine.state
@@ -151,7 +152,7 @@ class _Assembly:
         gone = not begun or begun[-1].has_ended(self.past)
         coming = next((life for life in lives if life.started_ns > self.past), None)
         if gone and coming is not None:
-            world.at(coming.started_ns, world.start_learner, (learner, coming.number))
+            world.at(coming.started_ns, lives.start_learner, (world, learner, coming.number))
         if not begun:
             return
         process = LearnerProcess(learner, begun[-1].number, world.fixed, learner_settings_of(world.config))
@@ -160,7 +161,7 @@ class _Assembly:
             process.alive = False
             self.numbers.drop(learner)
             if begun[-1].seen_ns > self.past:
-                world.at(begun[-1].seen_ns, world.note_end, (learner, process.number, "SIGKILL"))
+                world.at(begun[-1].seen_ns, lives.note_end, (world, learner, process.number, "SIGKILL"))
         else:
             self._alive(process, begun[-1])
 
@@ -168,7 +169,7 @@ class _Assembly:
         found = self.cut.learners.rebuilt.get(process.learner)
         if found is None:  # it has not been welcomed: it asks by itself
             at = life.started_ns + self.times.start_ns(process.learner, life.number)
-            self.world.at(max(at, self.now), self.world.wake_up_learner, (process,))
+            self.world.at(max(at, self.now), lives.wake_up_learner, (self.world, process))
             return
         process.machine, process.started = found.machine, True
         state = found.machine.state
@@ -208,7 +209,7 @@ class _Assembly:
 
     def _foreign(self) -> None:
         world, state = self.world, self.world.syncer.machine.state
-        for foreign, process in ((world.supervisor, SUPERVISOR), (world.evaluator, EVALUATOR)):
+        for foreign, process in ((world.supervisor, SUPERVISOR), (world.evaluations.process, EVALUATOR)):
             own = [r for r in self.told.records if r.process == process]
             foreign.seq = state.known_seq.get(process, 0)
             foreign.clock = own[-1].clock if own else ()
@@ -248,7 +249,7 @@ class _Assembly:
         down = next((s for s in self.cut.struck if _is_down(s, self.now)), None)
         if down is not None:
             process.alive = False
-            world.at(down.time_ns + max(down.fault.for_ns, 1), world.restart_syncer)
+            world.at(down.time_ns + max(down.fault.for_ns, 1), lives.restart_syncer, (world,))
             return
         process.stops += 1
         self.under_way.merges()
@@ -261,8 +262,8 @@ class _Assembly:
         for action in self.branch.actions:
             if type(action) is not act.Append:
                 do_for_syncer(world, process, action)
-        world.resume(process)
-        world.evaluate_when_due()
+        lives.resume(world, process)
+        world.evaluations.when_due()
         world.schedule_wake(process)
 
     def _outside(self) -> None:

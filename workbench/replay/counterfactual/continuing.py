@@ -30,7 +30,9 @@ class Stopped(RuntimeError):
 
 def plan_of(struck: Iterable[Struck], added: Sequence[Fault], after_ns: int, learners: int) -> FaultPlan:
     """Faults that strike after a time: the tape's own, which keep their time or their round, and others."""
-    faults = [s.fault for s in struck if s.time_ns > after_ns] + [f for f in added if f.is_tied or f.at_ns > after_ns]
+    faults = [s.fault for s in struck if s.time_ns > after_ns and not s.skipped] + [
+        f for f in added if f.is_tied or f.at_ns > after_ns
+    ]
     kept = [f for f in faults if f.learner < learners]
     return FaultPlan(tuple(sorted(kept, key=lambda f: f.at_ns)))
 
@@ -89,7 +91,7 @@ def go_on(world: World, patience_ns: int, progress: Callable[[int], None] | None
             progress(merges)
     if world.failed:
         raise Stopped(f"the counterfactual's syncer stopped: {world.failed}")
-    world.evaluate_when_due(last=True)
+    world.evaluations.when_due(last=True)
 
 
 def patience_of(parent: Parent) -> int:

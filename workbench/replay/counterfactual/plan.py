@@ -23,7 +23,7 @@ SHOWN = 8
 class Struck(NamedTuple):
     """A fault of the tape: its number there, when it struck, at which event, whether its target was there.
 
-    ``began_ns`` is the start of rounds, from which people count.
+    ``began_ns`` is the start of rounds, from which people count; one that is ``skipped`` came due while nothing ran.
     """
 
     number: int
@@ -32,6 +32,7 @@ class Struck(NamedTuple):
     effect: bool
     fault: Fault
     began_ns: int = 0
+    skipped: bool = False
 
     @property
     def name(self) -> str:
@@ -70,11 +71,12 @@ def faults_of(parent: Parent) -> list[Struck]:
     scripted = _scripted(parent)
     found: list[Struck] = []
     for event, r in enumerate(parent.records):
-        if r.kind == Kind.FAULT_INJECTED and not r.detail.get("skipped"):
+        if r.kind == Kind.FAULT_INJECTED:
             number = int(r.detail.get("fault", len(found) + 1))
             fault = _fault(r, number, ended.get(number), parent)
             effect = bool(r.detail.get("effect"))
-            found.append(Struck(number, r.time_ns, event, effect, _tied(fault, scripted), parent.began_ns))
+            skipped = bool(r.detail.get("skipped"))
+            found.append(Struck(number, r.time_ns, event, effect, _tied(fault, scripted), parent.began_ns, skipped))
     return sorted(found, key=lambda s: s.time_ns)
 
 
