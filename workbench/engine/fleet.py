@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from workbench.engine.restarts import Restarts
 from workbench.engine.resuming import Resume, Resumed
 from workbench.engine.roster import REMOVED, Roster
 from workbench.engine.snapshotting import Snapshots
+from workbench.engine.start_line import StartLine
 from workbench.engine.striker import Striker
 from workbench.engine.timers import Timers
 from workbench.protocol.records import EVALUATOR, SYNCER, Kind, label_of, process_of
@@ -69,8 +70,6 @@ class Fleet:
         self.folder, self.runtime, self.config, self.timers, self.watch = folder, runtime, config, timers, watch
         self.origin_ns = time.monotonic_ns()
         self.over = False
-        self.away = False
-        self.waiting_for_others = False
         self.run_id = ""
         self.identity: dict[str, Any] = {"host": socket.gethostname()}
         self.status: dict[str, Any] = {}
@@ -91,6 +90,7 @@ class Fleet:
         self.ending = Ending(self)
         self.restarts = Restarts(self)
         self.roster = Roster(self)
+        self.start_line = StartLine(self)
         self.nursery = Nursery(folder.logs)
         watch(self.nursery.link, "nursery", None)
 
@@ -183,7 +183,7 @@ class Fleet:
         elif "prepared" in message:
             self._prepared(message["prepared"], message.get("resumed"))
         elif "ready" in message:
-            self._ready(managed)
+            self.start_line.ready(managed)
         elif managed is self.syncer:
             self._syncer_said(message)
         elif managed is self.evaluator:
@@ -192,28 +192,6 @@ class Fleet:
             self.snapshots.heard(message)
         elif managed is self.recorder and "recorded" in message:
             self.recorder.state = "done"
-
-    def _ready(self, managed: Managed) -> None:
-        """The first learners begin together, so that none runs ahead while others compile; later ones at once."""
-        managed.ready = True
-        if self.away:
-            self._go((managed,))
-        elif not any(self._awaited(learner) for learner in self.learners):
-            self._go(self.learners)
-        elif not self.waiting_for_others:
-            self.waiting_for_others = True
-            self.timers.after(self.config.start_limit_s, self._go, self.learners)
-
-    def _awaited(self, learner: Managed) -> bool:
-        """Whether a learner is one of the first and not ready yet: one that is to start late, or has ended, is not."""
-        late = learner.learner in self.striker.late
-        return not (learner.ready or late or learner.state in ("ended", "failed", REMOVED) or not learner.number)
-
-    def _go(self, learners: Sequence[Managed]) -> None:
-        self.away = True
-        for learner in learners:
-            if learner.ready and learner.link is not None:
-                learner.link.send({"go": True})
 
     def _syncer_said(self, message: dict[str, Any]) -> None:
         if "status" in message:
