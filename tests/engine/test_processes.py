@@ -16,6 +16,7 @@ from workbench.engine.child import signal_name
 from workbench.engine.fleet import Fleet
 from workbench.engine.layout import PLAN_FILE, Plan, read_plan, write_private
 from workbench.engine.processes import BACKOFF_FIRST_S, BACKOFF_MAX_S, Managed
+from workbench.engine.start_line import StartLine
 from workbench.engine.timers import Timers, wait_ms
 from workbench.engine.weights import load_initial, save_initial
 from workbench.protocol.faults import Fault
@@ -49,9 +50,9 @@ def test_the_first_learners_wait_for_each_other_but_for_none_that_is_late_or_ove
         fleet.learners[m].state = state
     fleet.striker = SimpleNamespace(late=dict.fromkeys(late))  # type: ignore[assignment]
     fleet.config, fleet.timers = RunConfig(learners=3), Timers()
-    fleet.away = fleet.waiting_for_others = False
-    fleet._ready(fleet.learners[2])
-    assert fleet.away == goes
+    line = StartLine(fleet)
+    line.ready(fleet.learners[2])
+    assert line.away == goes
     assert bool(fleet.timers.wait_s(99.0) < 99.0) == (not goes), "the start limit runs while somebody is waited for"
 
 

@@ -18,6 +18,7 @@ from workbench.tape import (
     SCHEMA_VERSION,
     Input,
     TapeError,
+    open_run_folder,
     open_tape,
     store,
 )

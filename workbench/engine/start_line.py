@@ -13,18 +13,24 @@ if TYPE_CHECKING:
 
 
 class StartLine:
-    """Lets learners go that are ready: all of the first at once, later ones as they come."""
+    """Lets learners go that are ready: all of the first at once, later ones as they come.
+
+    Attributes
+    ----------
+    away : bool
+        The first have begun.
+    """
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
-        self._away = False
+        self.away = False
         self._waiting = False
 
     def ready(self, managed: Managed) -> None:
         """A learner has compiled; after the start limit nobody waits for the others."""
         fleet = self._fleet
         managed.ready = True
-        if self._away:
+        if self.away:
             self._go((managed,))
         elif not any(self._awaited(learner) for learner in fleet.learners):
             self._go(fleet.learners)
@@ -38,7 +44,7 @@ class StartLine:
         return not (learner.ready or late or learner.state in ("ended", "failed", REMOVED) or not learner.number)
 
     def _go(self, learners: Sequence[Managed]) -> None:
-        self._away = True
+        self.away = True
         for learner in learners:
             if learner.ready and learner.link is not None:
                 learner.link.send({"go": True})
