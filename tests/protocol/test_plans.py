@@ -21,6 +21,7 @@ from workbench.protocol.plans import (
     rest_line,
     rest_of,
     skipped_line,
+    without,
 )
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, Record, process_of
 from workbench.protocol.scenario import load_faults
@@ -117,6 +118,12 @@ def test_a_learner_that_has_not_started_late_yet_is_waited_for() -> None:
     records.append(record(Kind.PROCESS_STARTED, 1.0, peer=process_of(2)))
     rest = rest_of(plan, records, CONFIG, "real")
     assert [hand.fault.learner for hand in rest.acting] == [1] and not rest.to_come
+
+
+def test_without_its_plan_nothing_is_to_come_and_what_lasted_is_over() -> None:
+    plan = numbered(FaultPlan((Fault("cut", SECOND, 2), Fault("kill", 9 * SECOND, 0))))
+    rest = without(rest_of(plan, [struck(plan.faults[0], 1, 1.0)], CONFIG, "real"))
+    assert not rest.to_come and [hand.fault.for_ns for hand in rest.acting] == [1]
 
 
 def test_what_has_passed_while_nothing_ran() -> None:

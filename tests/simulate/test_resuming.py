@@ -198,6 +198,8 @@ def test_a_resume_can_leave_the_plan_out(text: Path, tmp_path: Path) -> None:
     resume_virtual(run, faults=False)
     assert check(run) == [0]
     assert {kind for _, kind, _ in strikes(run)} == {"cut", "kill", "loss"}
+    merged = [r.detail["learners"] for r in open_tape(run).wb.records() if r.kind == Kind.MERGED]
+    assert 2 not in merged[29] and 2 in merged[-1], "its link is whole again"
 
 
 def test_what_came_due_while_nothing_ran_is_skipped_and_said(text: Path, tmp_path: Path) -> None:

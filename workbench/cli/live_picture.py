@@ -5,7 +5,6 @@ Every number has a place of its own, so that nothing moves but the digits.
 
 from __future__ import annotations
 
-import os
 from typing import Any, NamedTuple
 
 from rich.console import Group
@@ -100,8 +99,7 @@ def remedy(status: Status, most: int = 10**6) -> str:
     found = kept_out(status)
     if not found:
         return ""
-    run = os.path.relpath(status.get("run", "RUN"))
-    whole, short = (f"workbench control {name} release L{found[0]}" for name in (run, "RUN"))
+    whole, short = (f"workbench control {name} release L{found[0]}" for name in (status.get("run", "RUN"), "RUN"))
     return whole if len(whole) <= most else short
 
 

@@ -25,7 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of ``workbench resume``."""
     options.add_run(parser)
     parser.add_argument("--snapshot", metavar="N", type=int, help="go back to this snapshot")
-    parser.add_argument("--no-faults", action="store_true", help="without planned faults that have not struck yet")
+    parser.add_argument(
+        "--no-faults", action="store_true", help="without planned faults that have not struck yet; what lasts is over"
+    )
     options.add_json(parser)
 
 

@@ -85,7 +85,7 @@ def launch(
     ...     run.wait()
     """
     check_cores(config)
-    _tell(idle_in(config, "real"))
+    tell(idle_in(config, "real"))
     plan = Plan(list(numbered(faults).faults), facts_of(faults, config, REAL))
     folder = create_run_folder(_folder(config) if out is None else out, to_toml(config))
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(plan))
@@ -94,9 +94,9 @@ def launch(
     return Run(folder, start_supervisor(folder, detach))
 
 
-def _tell(notes: list[str]) -> None:
-    """Lines for whoever sits before the screen; nothing is wrong."""
-    for note in notes:
+def tell(notes: list[str]) -> None:
+    """Say lines to whoever sits before the screen; empty ones are none."""
+    for note in filter(None, notes):
         print(f"workbench: {note}", file=sys.stderr, flush=True)
 
 
@@ -192,7 +192,7 @@ class Run(Injecting, Showing):
             A key that cannot change live, or an impossible value.
         """
         answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": who})
-        _tell(answer.get("notes", []))
+        tell(answer.get("notes", []))
         return int(answer["revision"])
 
     def snapshot(self, who: str = "api", timeout_s: float = SNAPSHOT_LIMIT_S) -> int:
@@ -265,6 +265,11 @@ class Run(Injecting, Showing):
     def _ask(self, request: dict[str, Any], timeout_s: float = control.ANSWER_LIMIT_S) -> dict[str, Any]:
         self.await_control()
         return control.ask(self.path, request, timeout_s)
+
+    def give_up(self) -> None:
+        """Whoever started the run is called away before it listens: it ends in order."""
+        if self._supervisor is not None:
+            self._supervisor.terminate()
 
     def await_control(self) -> None:
         """Give a supervisor that has only just been started the time to listen."""

@@ -7,7 +7,6 @@ A process of its own, because it loads model code and a device, which supervisor
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from workbench.engine.links import Link
 from workbench.engine.resuming import Wish, find, put_in_place, read_wish
 from workbench.engine.weights import save_initial
 from workbench.tape.errors import TapeError
+from workbench.tape.going_on import check_text
 from workbench.tape.journal import JournalWriter
 from workbench.tape.run_folder import RunFolder
 from workbench.training.environment import fingerprint
@@ -46,9 +46,7 @@ def go_on(folder: RunFolder, wish: Wish) -> dict[str, Any]:
     """Look at a run that is resumed, and put in place what it goes on from."""
     found, cut = find(folder.path, wish)
     text = open_text(found.config.data)
-    manifest = [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest]
-    if manifest != found.header["data_manifest"]:
-        raise ConfigError(f"the text is not that which {folder.path} was trained on; expected the same bytes")
+    check_text(found, text)
     resumed = put_in_place(found, cut, wish.faults)
     return {"prepared": fingerprint(), "resumed": msgspec.to_builtins(resumed)}
 

@@ -7,14 +7,15 @@ from pathlib import Path
 import msgspec
 
 from workbench.config import ConfigError
-from workbench.engine.launch import Run
+from workbench.engine.launch import Run, tell
 from workbench.engine.layout import CONTROL_FILE, OUTCOME_FILE, PLAN_FILE, Plan, write_private
 from workbench.engine.placing import check_cores
 from workbench.engine.resuming import Wish, save_wish
 from workbench.engine.starting import start_supervisor
-from workbench.tape.going_on import cut_for, rest_for, resumable
-from workbench.tape.lock import held
-from workbench.tape.run_folder import RunFolder
+from workbench.tape.config_file import file_difference
+from workbench.tape.going_on import cut_for, rest_for, resumable, set_tape_aside
+from workbench.tape.lock import FileLock, held
+from workbench.tape.run_folder import RunFolder, open_run_folder
 
 
 def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, faults: bool = True) -> Run:
@@ -33,7 +34,7 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, f
     detach : bool
         As in `launch`.
     faults : bool
-        Whether planned faults that have not struck are yet to come.
+        Whether planned faults that have not struck are yet to come, and those that last act on.
 
     Raises
     ------
@@ -42,6 +43,23 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, f
     TapeError
         There is no such run.
     """
+    folder = open_run_folder(run)
+    try:
+        alone = FileLock(folder.path / "resume.lock", f"{run} is about to go on: its folder")
+    except OSError as error:
+        raise ConfigError(f"{folder.path} cannot be written: {error.strerror}; a resume needs to") from error
+    with alone:
+        resumed = _begin(run, Wish(snapshot, faults), detach)
+        try:
+            resumed.await_control()
+        except BaseException:
+            resumed.give_up()
+            raise
+    return resumed
+
+
+def _begin(run: str | Path, wish: Wish, detach: bool) -> Run:
+    """Look at the run, put what its supervisor reads in place, start it."""
     found = resumable(run)
     folder = RunFolder(found.folder.path.resolve())
     if held(folder.supervisor_lock):
@@ -49,12 +67,19 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, f
     if found.header.get("clock") != "real":
         raise ConfigError(f"{run} is a run in virtual time: workbench resume {run}")
     check_cores(found.config)
-    cut_for(found, snapshot, intact=True)
-    rest_for(found, faults)
+    cut_for(found, wish.snapshot, intact=True)
+    rest_for(found, wish.faults)
+    tell([set_tape_aside(found), _put_config_back(folder, found.header["config"])])
     for left in (OUTCOME_FILE, CONTROL_FILE):
         (folder.path / left).unlink(missing_ok=True)
     write_private(folder.path / PLAN_FILE, msgspec.json.encode(Plan()))
-    save_wish(folder.path, Wish(snapshot, faults))
-    resumed = Run(folder, start_supervisor(folder, detach))
-    resumed.await_control()
-    return resumed
+    save_wish(folder.path, wish)
+    return Run(folder, start_supervisor(folder, detach))
+
+
+def _put_config_back(folder: RunFolder, recorded: str) -> str:
+    """The configuration of the tape counts: the file is made to hold it again; a line if it did not."""
+    line = file_difference(folder, recorded)
+    if line is not None:
+        write_private(folder.config, recorded.encode())
+    return line or ""

@@ -93,7 +93,9 @@ def plan_of(facts: Mapping[str, Any], config: RunConfig, clock: str) -> FaultPla
         listed = msgspec.convert(facts["faults"], list[Fault])
         return numbered(FaultPlan(tuple(listed), str(facts.get("chaos", "")), str(facts.get("scenario", ""))))
     except (msgspec.ValidationError, tomllib.TOMLDecodeError, ConfigError) as error:
-        raise ConfigError(f"the plan of faults in the header cannot be read: {error}; leave it out") from error
+        raise ConfigError(
+            f"the plan of faults in the header cannot be read: {error}; --no-faults goes on without it"
+        ) from error
 
 
 def _from_texts(facts: Mapping[str, Any], config: RunConfig, clock: str) -> FaultPlan:
@@ -150,6 +152,13 @@ def _in_hand(record: Record, plan: FaultPlan, config: RunConfig) -> InHand:
     number, planned = record.detail["fault"], record.detail.get("planned", 0)
     fault = plan.faults[planned - 1] if 0 < planned <= len(plan.faults) else struck_fault(record)
     return InHand(number, replace(fault, seed=seeded(fault, number, config.seed)), record.time_ns)
+
+
+def without(rest: Rest) -> Rest:
+    """The same run without its plan: nothing is to come, and the time of what lasted is over."""
+    return rest._replace(
+        to_come=[], acting=[hand._replace(fault=replace(hand.fault, for_ns=1)) for hand in rest.acting]
+    )
 
 
 def has_passed(fault: Fault, now_ns: int, merges: int, round_: int) -> bool:

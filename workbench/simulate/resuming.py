@@ -16,7 +16,7 @@ from workbench.simulate.numbers import Numbers
 from workbench.simulate.outages import resume_run
 from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
 from workbench.simulate.world import World
-from workbench.tape.going_on import cut_for, rest_for, resumable
+from workbench.tape.going_on import check_text, cut_for, rest_for, resumable, set_tape_aside
 from workbench.training.environment import fingerprint
 from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
@@ -41,9 +41,9 @@ def resume_virtual(
     progress : callable, optional
         Called now and then.
     faults : bool
-        Whether planned faults that have not struck are yet to come.
+        Whether planned faults that have not struck are yet to come, and those that last act on.
     say : callable, optional
-        Takes a line about planned faults that are skipped.
+        Takes a line about what is other than somebody might think.
 
     Raises
     ------
@@ -59,10 +59,18 @@ def resume_virtual(
     config = found.config
     rest = rest_for(found, faults)
     use_threads(config.machine.threads)
-    program = TrainingProgram(config, open_text(config.data))
-    numbers = Numbers(config, program, found.folder.snapshots, found.folder.slots)
-    cut = cut_for(found, snapshot, numbers.holds(found.versions, found.digests))
-    writer = Writer(found.folder, found.header)
+    text = open_text(config.data)
+    check_text(found, text)
+    program = TrainingProgram(config, text)
+    if line := set_tape_aside(found):
+        say(line)
+    writer = Writer(found.folder, found.header)  # from here on nobody else goes on with it
+    try:
+        numbers = Numbers(config, program, found.folder.snapshots, found.folder.slots)
+        cut = cut_for(found, snapshot, numbers.holds(found.versions, found.digests))
+    except BaseException:
+        writer.release()
+        raise
     identity = {"host": socket.gethostname(), "pid": os.getpid(), "fingerprint": fingerprint()}
 
     def make() -> World:

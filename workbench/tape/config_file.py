@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from workbench.config import ConfigError, diff, from_toml
 from workbench.tape.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def config_difference(run: str | Path, tape: xr.DataTree) -> str | None:
@@ -30,8 +32,11 @@ def config_difference(run: str | Path, tape: xr.DataTree) -> str | None:
     """
     folder = RunFolder(Path(run))
     recorded = tape.attrs.get("config")
-    if not recorded or not folder.journal.exists():
-        return None
+    return file_difference(folder, recorded) if recorded and folder.journal.exists() else None
+
+
+def file_difference(folder: RunFolder, recorded: str) -> str | None:
+    """Say whether the file of a run folder is no longer what was ``recorded``, as `config_difference` does."""
     counts = "the configuration on the tape counts"
     if not folder.config.exists():
         return f"{folder.config} is missing; {counts}"

@@ -6,20 +6,30 @@ everything goes back to it and the next epoch begins.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from workbench.algorithms.schedule import offsets
 from workbench.config import ConfigError, RunConfig, from_toml
 from workbench.protocol import restart
 from workbench.protocol.faults import NO_FAULTS
-from workbench.protocol.plans import Rest, plan_of, rest_of
+from workbench.protocol.plans import Rest, plan_of, rest_of, without
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.tape.journal import read_journal
+from workbench.tape.lock import held
 from workbench.tape.run_folder import RunFolder, being_written, open_run_folder
 from workbench.training.snapshot_files import snapshots
+
+if TYPE_CHECKING:
+    from workbench.datasets import Text
+
+ORPHANS_LIMIT_S = 10.0
+"""For so long processes whose supervisor was killed are given to end by themselves."""
 
 
 class Resumable(NamedTuple):
@@ -36,6 +46,8 @@ class Resumable(NamedTuple):
         Done.
     versions, digests : list of int
         Version of each fragment, and xxh3-64 of it (0 for the first weights).
+    offset : int
+        Length of the journal up to its last whole frame [bytes].
     """
 
     folder: RunFolder
@@ -45,6 +57,7 @@ class Resumable(NamedTuple):
     merges: int
     versions: list[int]
     digests: list[int]
+    offset: int
 
 
 def resumable(run: str | Path) -> Resumable:
@@ -58,7 +71,7 @@ def resumable(run: str | Path) -> Resumable:
         It goes on already, or never began.
     """
     folder = open_run_folder(run)
-    if being_written(folder.path):
+    if not _is_let_go(folder):
         raise ConfigError(f"{folder.path} goes on: its journal is being written; stop it first (workbench stop RUN)")
     if not folder.journal.exists():
         raise ConfigError(f"{folder.path} holds no journal, only a tape; expected the folder of a training run")
@@ -71,7 +84,54 @@ def resumable(run: str | Path) -> Resumable:
     fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
     state = restart.restore(fixed, settings_book_of(config), contents.records).state
     digests = _digests(contents.records, state.versions)
-    return Resumable(folder, config, contents.header, contents.records, state.merges, state.versions, digests)
+    header, records = contents.header, contents.records
+    return Resumable(folder, config, header, records, state.merges, state.versions, digests, contents.offset)
+
+
+def _is_let_go(folder: RunFolder) -> bool:
+    """Whether nobody writes the journal; what a supervisor that was killed has left is given some seconds to end."""
+    until = time.monotonic() + ORPHANS_LIMIT_S
+    while being_written(folder.path):
+        ours = folder.supervisor_lock.exists() and not held(folder.supervisor_lock)
+        if not ours or time.monotonic() > until:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+def check_text(found: Resumable, text: Text) -> None:
+    """Refuse a text that is not that of the run.
+
+    Raises
+    ------
+    ConfigError
+    """
+    manifest = [asdict(entry) | {"digest": f"{entry.digest:016x}"} for entry in text.manifest]
+    if manifest != found.header["data_manifest"]:
+        raise ConfigError(f"the text is not that which {found.folder.path} was trained on; expected the same bytes")
+
+
+def set_tape_aside(found: Resumable) -> str:
+    """Set a tape aside that holds more than the journal, which somebody, or the loss of power, has cut.
+
+    The next is laid anew from the journal.
+
+    Returns
+    -------
+    str
+        One line about it, empty if there was nothing to do.
+    """
+    from workbench.tape import store  # what reads a tape is heavy, and the syncer reads this module
+
+    tape = found.folder.tape
+    if not tape.exists():
+        return ""
+    reach = int(store.root_attributes(store.open_repository(tape), tape)["journal_offset"])
+    if reach <= found.offset:
+        return ""
+    aside = next(path for n in count(1) if not (path := tape.with_name(f"tape.ahead-{n}")).exists())
+    tape.rename(aside)
+    return f"the journal was cut: {tape} held {reach - found.offset} bytes of it more; it is {aside.name} now"
 
 
 def _digests(records: list[Record], versions: list[int]) -> list[int]:
@@ -120,7 +180,7 @@ def cut_for(found: Resumable, snapshot: int | None, intact: bool) -> dict[str, A
 
 
 def rest_for(found: Resumable, faults: bool = True) -> Rest:
-    """What is left of a run's plan of faults; without ``faults`` what acts on, and nothing of what was to come.
+    """What is left of a run's plan of faults; without ``faults`` what lasted is over, and nothing is to come.
 
     Raises
     ------
@@ -130,7 +190,7 @@ def rest_for(found: Resumable, faults: bool = True) -> Rest:
     clock = str(found.header.get("clock"))
     plan = plan_of(found.header.get("faults") or {}, found.config, clock) if faults else NO_FAULTS
     rest = rest_of(plan, found.records, found.config, clock)
-    return rest if faults else rest._replace(to_come=[])
+    return rest if faults else without(rest)
 
 
 def merged_tokens(records: Iterable[Record], fragments: int, cut: dict[str, Any] | None = None) -> list[int]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -135,7 +137,7 @@ class Recorder:
             contents = read_journal(self.folder.journal, self.offset, SLICE_BYTES)
             if contents.offset == self.offset:
                 break
-            self._transact(contents)
+            self._or_anew(partial(self._transact, contents))
         if self._commits >= COMPACT_COMMITS:
             store.compact(self.repository, KEEP_S)
             self._commits = 0
@@ -144,6 +146,19 @@ class Recorder:
             cost_s = min(time.process_time() - cost, time.perf_counter() - wall)
             self._cost_s += 0.125 * (cost_s - self._cost_s) if self._cost_s else cost_s
         return self.events - before
+
+    def _or_anew(self, write: Callable[[], None]) -> bool:
+        """Write, or lay the tape anew from the journal where no commit can follow the last; whether it begins anew."""
+        try:
+            write()
+            return False
+        except store.ClockStepped:
+            if self._lock is None:
+                raise
+            shutil.rmtree(self.folder.tape)
+            self.repository = self._open(in_memory=False)
+            self._load()
+            return True
 
     def _transact(self, contents: JournalContents) -> None:
         """Enter one slice of the journal and commit it, or leave everything as it was."""
@@ -180,14 +195,18 @@ class Recorder:
         if self.closed and self._lock is None:
             return
         try:
-            self.drain()
-            if not self.closed:
-                self.closed = True
-                self._commit("closed")
-            store.rechunk(self.repository, self._tables.words.words)
-            store.compact(self.repository, 0.0)
+            if self._or_anew(self._finish):
+                self._finish()
         finally:
             self.release()
+
+    def _finish(self) -> None:
+        self.drain()
+        if not self.closed:
+            self.closed = True
+            self._commit("closed")
+        store.rechunk(self.repository, self._tables.words.words)
+        store.compact(self.repository, 0.0)
 
     def release(self) -> None:
         """Let go of the tape without draining or closing it."""

@@ -109,6 +109,10 @@ def stored_chunks(array: Any) -> int:
     return int(sync(count()))
 
 
+class ClockStepped(TapeError):
+    """The last commit lies in the future of this machine's clock, which somebody has set back: none can follow it."""
+
+
 @contextmanager
 def writing(what: Any) -> Any:
     """Turn whatever the store raises while it is written into a `TapeError`."""
@@ -122,6 +126,8 @@ def writing(what: Any) -> Any:
             raise StorageFull(
                 f"no room for the tape in {what}; it is whole up to its last commit; free space and drain again"
             ) from error
+        if "timestamp" in text:
+            raise ClockStepped(f"the tape in {what} was written later than it is now: {first_line(error)}") from error
         raise TapeError(f"the tape in {what} cannot be written: {first_line(error)}") from error
 
 
