@@ -56,8 +56,9 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     rest = rest_for(found)
     due_ns = max(r.time_ns for r in found.records) - rest.began_ns + MS
     rewrite_header(path, faults=facts_of(FaultPlan((*PLAN, Fault("kill", due_ns, 1, SECOND))), found.config, "real"))
+    journal = Journal(path)
     with resume(path) as run:
-        assert run.status()["learners"][1]["acting"] == ["slow"]
+        until(lambda: run.status()["learners"][1]["acting"] == ["slow"], "what lasted acts on")
         until(lambda: len(planned(journal.records(), 4)) == 6, "it has struck as often as was planned")
         until(lambda: bool(planned(journal.records(), 3)), "the kill at a later merge has struck")
         until(lambda: bool(planned(journal.records(), DURING_THE_START)), "what passed is recorded")
@@ -84,7 +85,9 @@ def test_the_rest_is_what_the_journal_did_not_show(told: dict[str, Any]) -> None
 def test_what_was_due_while_nothing_ran_is_skipped_recorded_and_said(told: dict[str, Any]) -> None:
     (record,) = planned(told["records"], DURING_THE_START)
     assert record.detail["skipped"] and not record.detail["effect"]
-    assert len(told["skipped"]) == 1 and told["skipped"][0].startswith("kill of L1 at ")
+    found = [r for r in of_kind(told["records"], Kind.FAULT_INJECTED) if r.detail.get("skipped")]
+    assert len(told["skipped"]) == len(found), "one that repeats may be due in the same moments"
+    assert any(said.startswith("kill of L1 at ") for said in told["skipped"])
 
 
 def test_the_whole_tape_replays_bit_for_bit(told: dict[str, Any]) -> None:

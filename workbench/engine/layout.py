@@ -28,7 +28,7 @@ class Plan(msgspec.Struct, frozen=True):
     """
 
     faults: list[Fault] = []
-    facts: dict[str, Any] = {"chaos": "", "scenario": ""}
+    facts: dict[str, Any] = msgspec.field(default_factory=lambda: {"chaos": "", "scenario": ""})
 
 
 class ControlAddress(msgspec.Struct, frozen=True):

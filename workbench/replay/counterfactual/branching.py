@@ -147,10 +147,10 @@ class _Assembly:
 
     def _learner(self, learner: int) -> None:
         """The process that is there, and the one that comes next if what lies before the branch brings it."""
-        world, lives = self.world, self.cut.learners.lives.get(learner, [])
-        begun = [life for life in lives if life.started_ns <= self.past]
+        world, told = self.world, self.cut.learners.lives.get(learner, [])
+        begun = [life for life in told if life.started_ns <= self.past]
         gone = not begun or begun[-1].has_ended(self.past)
-        coming = next((life for life in lives if life.started_ns > self.past), None)
+        coming = next((life for life in told if life.started_ns > self.past), None)
         if gone and coming is not None:
             world.at(coming.started_ns, lives.start_learner, (world, learner, coming.number))
         if not begun:
