@@ -22,7 +22,7 @@ def test_what_came_of_each_fault_by_hand() -> None:
     records = sorted([began(0), joined(0), joined(1), *merges, *struck, ended(9)], key=lambda r: r.time_ns)
     kill, stall, nothing, cut, last, syncer = fault_effects(tables(records))
     assert kill == {
-        "time_s": 2.5, "kind": "kill", "learner": 1, "for_s": 1.5, "effect": True, "merges_missed": 3,
+        "time_s": 2.5, "kind": "kill", "learner": 1, "for_s": 1.5, "effect": True, "skipped": False, "merges_missed": 3,
         "merged_again_s": 6.0,
     }  # fmt: skip
     assert (stall["merges_missed"], stall["merged_again_s"]) == (0, 5.0)

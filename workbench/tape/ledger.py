@@ -89,9 +89,17 @@ class Ledger:
 
     def totals(self) -> dict[str, float]:
         """Run totals ``tokens_*``: sum over fragments, each weighted by its share of the model."""
-        processed = sum(self.processed(learner) for learner in range(self.learners))
-        given = {f"tokens_{fate}": self._state.run.fates[fate] / self._size for fate in CLOSED_FATES}
-        local = processed * self._size - sum(self._state.run.fates.values())
+        return self.totals_of(self.counts())
+
+    def counts(self) -> tuple[int, ...]:
+        """What `totals` is made of, in whole numbers: cheap enough to be taken after every record."""
+        return (self._state.run.processed, *self._state.run.fates.values())
+
+    def totals_of(self, counts: Sequence[int]) -> dict[str, float]:
+        """Run totals of the moment at which `counts` was taken."""
+        processed, *fates = counts
+        given = {f"tokens_{fate}": tokens / self._size for fate, tokens in zip(CLOSED_FATES, fates, strict=True)}
+        local = processed * self._size - sum(fates)
         return {"tokens_processed": float(processed), **given, "tokens_local": local / self._size}
 
     def by_reason(self) -> dict[str, dict[str, float]]:

@@ -33,10 +33,13 @@ class RunTotals:
         Size-weighted tokens by fate, local left out.
     keys : dict of (fate, key) to int
         The same by round (merged), reason (not merged, lost) or alpha (blended).
+    processed : int
+        Tokens of all recorded steps, unweighted.
     """
 
     fates: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CLOSED_FATES, 0))
     keys: dict[tuple[str, Hashable], int] = field(default_factory=dict)
+    processed: int = 0
 
 
 @dataclass(slots=True)

@@ -18,18 +18,17 @@ _DETAILED = (Kind.GRACE_ENDED, Kind.STATE_ADOPTED, Kind.SYNCER_STARTED)
 
 
 class _Course(NamedTuple):
-    """Events at which totals changed (change,), ``names`` of the totals, and their values (change, total)."""
+    """Events at which totals changed (change,), the ledger's counts before the first of them and after each."""
 
     events: np.ndarray[Any, Any]
-    names: list[str]
-    values: np.ndarray[Any, Any]
+    counts: list[tuple[int, ...]]
+    ledger: Ledger
 
 
 def totals_at(tree: xr.DataTree, event: int) -> dict[str, float]:
     """Run totals ``tokens_*`` just after an event; fragments weigh the same where the tape has no manifest."""
     course: _Course = tree.wb.kept(_course_of)
-    row = course.values[int(np.searchsorted(course.events, event, "right"))]
-    return dict(zip(course.names, row.tolist(), strict=True))
+    return course.ledger.totals_of(course.counts[int(np.searchsorted(course.events, event, "right"))])
 
 
 def fragment_sizes(tree: xr.DataTree) -> list[int] | None:
@@ -53,19 +52,18 @@ def _course_of(tree: xr.DataTree) -> _Course:
     contributions = {name: tree["contributions"].dataset[name].values for name in _CONTRIBUTIONS}
     folds = {name: tree["folds"].dataset[name].values for name in ("event", "reference")}
     merges = tree["merges"].dataset["event"].values
-    events, values = [], [ledger.totals()]
+    events, counts = [], [ledger.counts()]
     records = moving_records(
         lambda name: np.asarray(words[own[name]]) if name == "reason" else own[name],
         details, contributions, merges, folds,
     )  # fmt: skip
     for event, record in records:
         ledger.apply(record)
-        totals = ledger.totals()
-        if totals != values[-1]:
+        now = ledger.counts()
+        if now != counts[-1]:
             events.append(event)
-            values.append(totals)
-    names = list(values[0])
-    return _Course(np.array(events, np.int64), names, np.array([[row[name] for name in names] for row in values]))
+            counts.append(now)
+    return _Course(np.array(events, np.int64), counts, ledger)
 
 
 _CONTRIBUTIONS = ("fate", "merge", "learner", "step", "c_tokens")

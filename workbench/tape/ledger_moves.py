@@ -53,6 +53,7 @@ def step_ended(state: LedgerState, record: Record) -> None:
         state.fault(record.process, -1, f"own step {record.step} counts {record.tokens} tokens")
         return
     account.total += record.tokens
+    state.run.processed += record.tokens
     account.ends.append(account.total)
 
 
