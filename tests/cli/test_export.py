@@ -10,7 +10,7 @@ import xarray as xr
 
 from tests.analysis.comparing.test_comparison import run
 from workbench.analysis.exporting.export import WRITERS
-from workbench.cli.export import FORMATS
+from workbench.cli.export import TABLES
 from workbench.cli.main import main
 
 Tell = Callable[..., dict[str, Any]]
@@ -32,11 +32,16 @@ def test_each_format_from_the_command_line(tmp_path: Path, told: Tell, capsys: p
 
 
 def test_wrong_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuple(WRITERS) == FORMATS
+    assert tuple(WRITERS) == TABLES
     for words, said in (
         (["no/run", "--format", "csv", "--out", str(tmp_path / "a")], "no/run holds no tape"),
         (["run", "--format", "xlsx", "--out", "a"], "invalid choice: 'xlsx'"),
         (["run", "--format", "csv"], "--out"),
+        (
+            ["run", "--format", "csv", "--out", str(tmp_path / "a"), "--speed", "2"],
+            "--speed says nothing of --format csv",
+        ),
+        (["run", "--format", "svg", "--out", str(tmp_path / "a.png")], "does not end in .svg"),
         (["run", "--format", "csv", "--out", str(tmp_path)], "exists; type --force"),
     ):
         assert main(["export", *words]) == 2

@@ -54,7 +54,7 @@ def test_who_may_only_look_sends_nothing() -> None:
     clicks = commands.Commands()
     watcher: Any = SimpleNamespace(
         settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
-        stormer=SimpleNamespace(storm=Storm(2)), learners=2,
+        stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1),
     )  # fmt: skip
     for may, count in ((False, 0), (True, 1)):
         session: Any = SimpleNamespace(may_control=may, site=site)

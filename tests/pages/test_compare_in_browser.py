@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.pages.axe import assert_accessible
 from tests.pages.serving import Served
 from tests.pages.tabs import Tab
-from tests.pages.test_look_in_browser import CHECK
 from workbench.analysis.comparing.comparison import compare
 from workbench.pages.demo import DEMO
 from workbench.pages.recording import Recording
@@ -50,7 +50,7 @@ def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
     assert page.get_by_role("cell", name="what-if from_round").or_(page.get_by_text("live", exact=True)).count() > 0
     _assert_linked(tab, fork)
     page.locator("canvas").nth(1).wait_for()
-    assert page.evaluate(CHECK) == []
+    assert_accessible(tab, "compare", pictures)
     tab.picture(pictures, "compare")
     page.get_by_role("link", name="in B").click()
     tab.at(int(found.divergences[1].other_event or 0))

@@ -6,12 +6,14 @@ import csv
 import gzip
 import io
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.pages.serving import Served
 from tests.pages.tabs import GUARD_MS, Tab
@@ -36,7 +38,7 @@ def tab(pages: Served, browser: Any) -> Iterator[Tab]:
 def saved(tab: Tab, button: str, folder: Path, suffix: str) -> Path:
     """What a button gives away; an earlier one may still be at it, pictures come one after the other."""
     with tab.page.expect_download(lambda d: d.suggested_filename.endswith(suffix), timeout=GUARD_MS) as waiting:
-        tab.page.get_by_role("button", name=f"{button}:").click()
+        tab.page.get_by_role("button", name=re.compile(f"^{button}:")).click()
     path = folder / waiting.value.suggested_filename
     waiting.value.save_as(path)
     return path
@@ -55,6 +57,17 @@ def test_figures_are_saved_as_pictures(tab: Tab, tmp_path: Path) -> None:
     path = saved(tab, "PNG", tmp_path, ".png")
     assert path.name.startswith("demo-tape") and path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     assert path.stat().st_size > 5000
+
+
+def test_the_grid_and_the_lanes_are_saved_for_papers_and_as_a_film(tab: Tab, tmp_path: Path) -> None:
+    lanes = saved(tab, "lanes SVG", tmp_path, "-lanes.svg").read_text(encoding="utf-8")
+    grid = saved(tab, "grid SVG", tmp_path, f"-{AT}.svg").read_text(encoding="utf-8")
+    words = [tab.page.locator(f'.cell[data-learner="{m}"]').get_attribute("data-state") for m in range(4)]
+    assert all(f">{word}<" in grid for word in words) and all(f">L{m}<" in lanes for m in range(4))
+    with Image.open(saved(tab, "GIF", tmp_path, ".gif")) as film:
+        assert getattr(film, "n_frames", 1) > 50 and film.width >= 600
+    figure = saved(tab, "SVG", tmp_path, ".svg").read_text(encoding="utf-8")
+    assert "<svg" in figure and len(figure) > 5000
 
 
 def test_a_report_works_without_any_server(tab: Tab, browser: Any, tmp_path: Path, pictures: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.engine.real_runs import lives, of_kind, records_of, until
+from tests.pages.axe import assert_accessible
 from tests.pages.serving import LEARNERS, Served
 from tests.pages.tabs import Tab
 from workbench.engine.control import address_of
@@ -229,10 +230,7 @@ def test_a_run_is_stopped_by_two_clicks_and_its_tape_looked_through(watched: tup
     tab, _ = watched
     page = tab.page
     tab.picture(pictures, "live")
-    page.keyboard.press("t")
-    page.wait_for_timeout(500)
-    page.screenshot(path=pictures / "live-dark.png", full_page=True)
-    page.keyboard.press("t")
+    assert_accessible(tab, "live", pictures)
     page.get_by_role("button", name="stop the run").click()
     page.get_by_role("button", name="really stop it?").click()
     page.locator(".banner", has_text="The run is over: it ended as it should").wait_for()

@@ -1,4 +1,4 @@
-"""All pages in a real browser: names, contrast, landmarks, focus, both themes, keys, and what they ask of whom."""
+"""All pages in a real browser: what axe finds, focus, both themes, keys, and what they ask of whom."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from tests.pages.axe import assert_accessible, findings
 from tests.pages.serving import Served
 from tests.pages.tabs import Tab
 from workbench.pages.demo import DEMO
 
 pytestmark = pytest.mark.browser
 
-CHECK = (Path(__file__).parent / "accessibility.js").read_text(encoding="utf-8")
 FOCUSED = """() => {
   let at = document.activeElement;
   while (at && at.shadowRoot && at.shadowRoot.activeElement) at = at.shadowRoot.activeElement;
@@ -34,20 +34,31 @@ PLACES = {
 STOPS = 24
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_names_contrast_and_landmarks(pages: Served, browser: Any, pictures: Path, theme: str) -> None:
-    tab = Tab(browser, color_scheme=theme)
-    for name, (page, run, ready) in PLACES.items():
-        tab.page.goto(pages.url(pages.control, page, run, 700 if page == "replay" else -1))
-        tab.page.get_by_role("button", name=ready, exact=True).first.wait_for()
-        if page == "replay":
-            tab.at(700)
-            tab.page.locator("canvas").nth(1).wait_for()
-        tab.page.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
-        tab.page.locator("h1").wait_for()
-        tab.page.wait_for_load_state("networkidle")  # style sheets are there
-        assert tab.page.evaluate(CHECK) == [], (name, theme)
-        tab.page.screenshot(path=pictures / f"{name}-{theme}.png", full_page=True)
+@pytest.mark.parametrize("name", list(PLACES))
+def test_axe_finds_nothing_serious(pages: Served, browser: Any, pictures: Path, name: str) -> None:
+    page, run, ready = PLACES[name]
+    tab = Tab(browser, color_scheme="light")
+    tab.page.goto(pages.url(pages.control, page, run, 700 if page == "replay" else -1))
+    tab.page.get_by_role("button", name=ready, exact=True).first.wait_for()
+    if page == "replay":
+        tab.at(700)
+        tab.page.locator("canvas").nth(1).wait_for()
+    tab.page.locator("h1").wait_for()
+    tab.page.wait_for_load_state("networkidle")  # style sheets are there
+    assert_accessible(tab, name, pictures)
+    tab.close(pages.port)
+
+
+def test_axe_finds_nothing_serious_in_what_lies_on_top(pages: Served, browser: Any) -> None:
+    tab = Tab(browser)
+    tab.page.goto(pages.url(pages.control, "replay", DEMO.name, 700))
+    tab.at(700)
+    for key in ("?", "Control+k"):
+        tab.page.keyboard.press(key)
+        tab.page.get_by_role("dialog").wait_for()
+        assert findings(tab.page) == [], key
+        tab.page.keyboard.press("Escape")
+        tab.page.get_by_role("dialog").wait_for(state="detached")
     tab.close(pages.port)
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.analysis.runs import FAULTS, rec, simulated
 from tests.analysis.tapes import taped
-from workbench.pages.cells import then_cell
 from workbench.pages.courses import POINTS_MAX, Course, recorded_points
 from workbench.pages.recording import Recording
 from workbench.pages.spans import Spans
 from workbench.protocol.records import SYNCER, Kind, process_of
 from workbench.tape import TapeError
+from workbench.views.learner_cells import then_cell
 from workbench.views.states import STATES
 
 

@@ -44,3 +44,12 @@ def test_a_storm_of_any_seed_waits_before_it_strikes(seed: int) -> None:
     storm = Storm(2, seed)
     storm.rate = 1.0
     assert len(storm.advance(1e-6)) == 0
+
+
+def test_a_storm_strikes_whoever_is_there_now() -> None:
+    storm = Storm(2)
+    storm.rate = RATE_MAX
+    storm.learners = (1, 4)
+    assert {one.learner for _ in range(100) for one in storm.advance(1.0)} == {1, 4}
+    struck, storm.learners = storm.count, ()
+    assert [storm.advance(10.0) for _ in range(10)] == [[]] * 10 and storm.count == struck

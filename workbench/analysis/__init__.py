@@ -29,6 +29,7 @@ from workbench.analysis.labelled import (
     validation_curve,
 )
 from workbench.analysis.merge_reasons import why
+from workbench.analysis.ranges import within
 from workbench.analysis.summary import summary
 
 ACCESSORS: dict[str, Callable[..., Any]] = {
@@ -85,4 +86,5 @@ __all__ = [
     "uptime",
     "validation_curve",
     "why",
+    "within",
 ]

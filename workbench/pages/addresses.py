@@ -42,6 +42,10 @@ class Address(NamedTuple):
         Further runs, of a comparison.
     at : int
         Where along the common axis a comparison's cursor stands [1/1000]; -1: at the end.
+    low, high : int
+        The chosen part of the run [ms from the start of rounds]; -1 for none.
+    wide : int
+        How much of the run the lanes show [ms]; -1: as usual.
     """
 
     page: str = START
@@ -54,6 +58,14 @@ class Address(NamedTuple):
     figure: str = ""
     others: tuple[str, ...] = ()
     at: int = -1
+    low: int = -1
+    high: int = -1
+    wide: int = -1
+
+    @property
+    def span_s(self) -> tuple[float, float] | None:
+        """The chosen part of the run [s], None for none."""
+        return (self.low / 1e3, self.high / 1e3) if 0 <= self.low < self.high else None
 
     def query(self, token: str) -> str:
         """The part of the address behind the path."""
@@ -78,6 +90,7 @@ def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
         _one(arguments, "figure")[:FIGURES_MAX],
         tuple(_text(value) for value in arguments.get("others", ()))[: RUNS_MAX - 1],
         min(at, 1000),
+        *(_number(arguments, key) for key in ("low", "high", "wide")),
     )
 
 

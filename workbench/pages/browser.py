@@ -8,16 +8,34 @@ from typing import Any
 import param
 
 from workbench.pages.widgets import Component, script
+from workbench.views.states import STATES
 
-SHEET = (("?", "these keys"), ("T", "dark or light"), ("Tab", "next control"), ("Esc", "close what lies on top"))
+SHEET = (
+    ("?", "these keys"), ("Ctrl+K", "all commands"), ("T", "dark or light"), ("Tab", "next control"),
+    ("Esc", "close what lies on top"),
+)  # fmt: skip
 """Keys that every page has, with what they do."""
+
+Command = list[Any]
+"""Its name, its keys, and what is said when it is chosen: ``{"do": …}`` or ``{"key": …}``."""
+COMMANDS: tuple[Command, ...] = (["dark or light", "T", {"do": "theme"}], ["keys of this page", "?", {"do": "sheet"}])
+"""Those that every page has."""
+
+
+def legend() -> list[list[str]]:
+    """Each sign with the states that it stands for."""
+    found: dict[str, list[str]] = {}
+    for word, sign in STATES.items():
+        found.setdefault(sign, []).append(word)
+    return [[sign, ", ".join(words)] for sign, words in found.items()]
 
 
 class Browser(Component):
     """What of a page is the browser's; keys in text fields are left alone.
 
-    It says ``{"key": …, "shift": …}``, ``{"search": …}`` after going back to an earlier address, ``{"theme": …}``, and
-    what stands in the data attributes of an element with ``data-do`` that was clicked.
+    It says ``{"key": …, "shift": …}``, ``{"search": …}`` after going back to an earlier address, ``{"theme": …}``,
+    ``{"layout": …}`` (the text of a file, "" of one that is too large), and what stands in the data attributes of an
+    element with ``data-do`` that was clicked.
 
     Attributes
     ----------
@@ -29,6 +47,14 @@ class Browser(Component):
         Keys that are said.
     sheet : list of (str, str)
         Keys with what they do, shown on ``?``.
+    signs : list of (str, str)
+        Signs of the states of learners, with their words, shown there too.
+    commands : list of `Command`
+        Offered on Ctrl+K.
+    places : str
+        An example of a place that may be typed there, said as ``{"do": "find", "text": …}``; "" where there are none.
+    wear : str
+        A theme to turn to.
     text, file : dict
         To be copied (``title``, ``text``), to be saved (``name``, ``type``, ``data`` in base64).
     picture : str
@@ -39,15 +65,24 @@ class Browser(Component):
     to = param.String(default="")
     keys = param.List(default=[])
     sheet = param.List(default=[list(one) for one in SHEET])
+    signs = param.List(default=legend())
+    commands = param.List(default=list(COMMANDS))
+    places = param.String(default="")
+    wear = param.String(default="")
     text = param.Dict(default={})
     file = param.Dict(default={})
     picture = param.String(default="workbench")
 
-    _esm = script("browser")
+    _esm = script("known") + script("palette") + script("browser")
 
     def go(self, to: str) -> None:
         """Leave for another page."""
         self.to = to
+
+    def turn(self, theme: str) -> None:
+        """Turn to a theme."""
+        self.wear = theme
+        self.wear = ""
 
     def offer_text(self, title: str, text: str) -> None:
         """Give a text to the clipboard, and show it."""

@@ -10,7 +10,7 @@ import panel as pn
 
 from workbench.analysis.timelines import NAMES
 from workbench.config import ConfigError
-from workbench.pages import style
+from workbench.pages import browser, style
 from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
 from workbench.pages.browser import Browser, First, sheet_of
 from workbench.pages.comparison_html import settings_html, story_html, then_html
@@ -24,9 +24,21 @@ LISTED_MAX = 60
 STEP = 10
 SHARE = "".join((
     style.do("link", "copy link"), style.do("code", "copy as code"),
-    style.do("png", "PNG", "PNG: pictures of the figures"),
+    style.do("png", "PNG", "PNG: pictures of the figures"), style.do("svg", "SVG", "SVG: the figures"),
 ))  # fmt: skip
 KEYS = ["ArrowLeft", "ArrowRight", "Home", "End"]
+COMMANDS = [
+    ["all cursors back", "←", {"key": "ArrowLeft"}], ["all cursors forth", "→", {"key": "ArrowRight"}],
+    ["all cursors back by a tenth", "Shift ←", {"key": "ArrowLeft", "shift": True}],
+    ["all cursors forth by a tenth", "Shift →", {"key": "ArrowRight", "shift": True}],
+    ["all cursors to the start", "Home", {"key": "Home"}], ["all cursors to the end", "End", {"key": "End"}],
+    *([f"common axis: {NAMES[name]}", "", {"do": "axis", "axis": name}] for name in AXES),
+    ["copy link: the address of this view", "", {"do": "link"}],
+    ["copy as code: lines for a notebook", "", {"do": "code"}],
+    ["take away PNG: pictures of the figures", "", {"do": "png"}], ["take away SVG: the figures", "", {"do": "svg"}],
+    *map(list, browser.COMMANDS),
+]  # fmt: skip
+"""For the list on Ctrl+K."""
 SHEET = (("← →", "move all cursors by a hundredth"), ("Shift ← →", "by a tenth"), ("Home End", "to the start, the end"))
 
 
@@ -67,7 +79,7 @@ def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
         name="runs", options=listed, value=[name for name in chosen if name in listed], margin=4
     )
     go: Any = style.button("compare", kind="primary", margin=4, width=100)
-    answer, browser = style.html("", visible=False), Browser()
+    answer, tab = style.html("", visible=False), Browser()
 
     def compare(_: Any) -> None:
         picked = list(boxes.value)
@@ -76,7 +88,7 @@ def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
             answer.param.update(object=style.banner_html(text, bad=True), visible=True)
             return
         ordered = [name for name in listed if name in picked]
-        browser.go(session.link(COMPARE, ordered[0], others=tuple(ordered[1:])))
+        tab.go(session.link(COMPARE, ordered[0], others=tuple(ordered[1:])))
 
     go.on_click(compare)
     more = len(set(names) - set(listed)) + session.site.folders.left_out
@@ -86,7 +98,7 @@ def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
     return [
         style.header("compare", "", [("runs", session.link(START))]),
         style.card(head, boxes, go, answer, style.html(note)),
-        browser,
+        tab,
     ]
 
 
@@ -100,7 +112,7 @@ class _Compare:
         self._pushed = self.at
         self._theme = theme
         self._drawn: Any = None
-        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture="comparison")
+        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), commands=COMMANDS, picture="comparison")
         self.browser.heard = self._heard
         self.strip = Scrubber(sizing_mode="stretch_width", margin=(4, 6), label="cursor on all runs")
         self.strip.heard = self._dragged
@@ -149,6 +161,8 @@ class _Compare:
         elif said.get("theme") in ("light", "dark"):
             self._theme = said["theme"]
             self._document.add_next_tick_callback(self._draw)
+        elif said.get("do") == "axis" and said.get("axis") in AXES:
+            self.move(axis=str(said["axis"]))
         elif said.get("do") == "code":
             code = code_of_comparison(self.linked.recordings, OF_CURVES[self.at.axis])
             self.browser.offer_text("This comparison as code", code)

@@ -8,11 +8,11 @@ from typing import Any
 
 from workbench.analysis.comparing.divergence import Divergence
 from workbench.pages.addresses import REPLAY
-from workbench.pages.cells import then_cell
 from workbench.pages.linked import Linked
 from workbench.pages.recording import Recording
 from workbench.pages.session import Session
 from workbench.tape.marks import MEANINGS
+from workbench.views.learner_cells import then_cells
 
 SIGNS = {"recorded": "✓", "re_simulated": "≈", "recomputed": "∑"}
 FIGURES = {
@@ -125,8 +125,9 @@ def _then(linked: Linked, session: Session, number: int, event: int, over: bool)
     recording = linked.recordings[number]
     moment = recording.tape.wb.at(event)
     loss = [one.loss for one in moment.learners if one.connected and one.loss == one.loss]
-    cells = [then_cell(one, moment) for one in moment.learners]
-    learners = " ".join(f"<span class='mark'>{c['label']} {c['sign']} {escape(c['word'])}</span>" for c in cells)
+    learners = " ".join(
+        f"<span class='mark'>{one['label']} {one['sign']} {escape(one['word'])}</span>" for one in then_cells(moment)
+    )
     link = escape(session.link(REPLAY, linked.names[number], event))
     values: list[Any] = [
         f"<b>{linked.letters[number]}</b>", f"{event:,}" + (" (over)" if over else ""),

@@ -55,8 +55,8 @@ class Controls:
         self._asked_to_stop = False
         self._chosen, self._clicks = style.html(""), style.html("")
         self._stop: Any = style.button("stop the run", kind="danger", outline=True, margin=2)
-        self._stop.on_click(self._on_stop)
-        self._faults = FaultForm(watcher.config.learners, self.send)
+        self._stop.on_click(lambda _: self.stop())
+        self._faults = FaultForm(watcher.targets, self.send)
         self._settings = SettingsForm(watcher.settings, self.send)
         self._storm = StormForm(watcher, session)
         self.choose(0)
@@ -68,7 +68,7 @@ class Controls:
             return style.card(style.html(note), self._clicks)
         buttons = [self._button(name) for name in ACTIONS]
         add: Any = style.button("add a learner", margin=2, description="one more, with the next id")
-        add.on_click(lambda _: self.send(commands.add()))
+        add.on_click(lambda _: self.add())
         return style.card(
             self._chosen,
             pn.FlexBox(*buttons, add, self._stop, gap="2px", margin=0, sizing_mode="stretch_width"),
@@ -94,6 +94,10 @@ class Controls:
         if name in ACTIONS:
             self.send(ACTIONS[name](learner))
 
+    def add(self) -> None:
+        """Ask for one more learner."""
+        self.send(commands.add())
+
     def undo(self, number: Any) -> None:
         """Ask for the inverse of a click."""
         with self._watcher.lock:
@@ -112,7 +116,7 @@ class Controls:
 
     def update(self) -> None:
         """Show what has become of the clicks, and the settings in force; under the watcher's lock."""
-        self._faults.resize(self._watcher.learners)
+        self._faults.offer(self._watcher.targets)
         html = clicks_html(list(self._watcher.commands.kept), may=self._session.may_control and self._watcher.going)
         if html != self._clicks.object:
             self._clicks.object = html
@@ -124,7 +128,8 @@ class Controls:
         button.on_click(lambda _: self.act(name, self.learner))
         return button
 
-    def _on_stop(self, _: Any) -> None:
+    def stop(self) -> None:
+        """End the run, the second time that this is asked for."""
         if not self._asked_to_stop:
             self._asked_to_stop, self._stop.name = True, "really stop it?"
             return

@@ -74,6 +74,43 @@ def report(recording: Recording, at: Address, theme: str) -> Export:
     return _checked(recording, "csv", Export(f"{recording.path.name}-report.html", "text/html", text.encode()))
 
 
+class Shown(NamedTuple):
+    """What the lanes show: from, to [s], and whose."""
+
+    start_s: float
+    end_s: float
+    learners: tuple[int, ...]
+
+
+def lanes(recording: Recording, shown: Shown, theme: str) -> Export:
+    """The lanes as SVG."""
+    from workbench.views.pictures import svg_text
+
+    text = svg_text(
+        recording.tape, start_s=shown.start_s, end_s=shown.end_s, learners=shown.learners, theme=theme
+    )  # fmt: skip
+    return _checked(recording, "svg", Export(f"{recording.path.name}-lanes.svg", "image/svg+xml", text.encode()))
+
+
+def grid(recording: Recording, at: Address, theme: str) -> Export:
+    """The learners at the cursor as SVG."""
+    from workbench.views.drawing import to_svg
+    from workbench.views.pictures import Film
+
+    made = to_svg(Film(recording.tape, speed=1e12, theme=theme).at(at.event))
+    return Export(f"{recording.path.name}-{at.event}.svg", "image/svg+xml", made.encode())
+
+
+def film(recording: Recording, at: Address, theme: str) -> Export:
+    """The learners over the chosen part of the run, or over all of it, as a GIF."""
+    from workbench import views
+
+    start_s, end_s = at.span_s or (None, None)
+    with tempfile.TemporaryDirectory() as scratch:
+        made = views.gif(recording.tape, Path(scratch) / "grid.gif", start_s=start_s, end_s=end_s, theme=theme)
+        return _checked(recording, "gif", Export(f"{recording.path.name}.gif", "image/gif", made.read_bytes()))
+
+
 def _at_cursor(recording: Recording, at: Address) -> str:
     look = recording.look(at.event, at.held)
     said = recording.said(at.event)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
@@ -20,15 +20,16 @@ WIDTH = 104
 class FaultForm:
     """Parameters
     ----------
-    learners : int
+    learners : sequence of int
+        Whom a fault may strike.
     send : function (Command)
     """
 
-    def __init__(self, learners: int, send: Callable[[commands.Command], None]) -> None:
-        self._send, self._learners = send, learners
+    def __init__(self, learners: Sequence[int], send: Callable[[commands.Command], None]) -> None:
+        self._send, self._learners = send, tuple(learners)
         self._kind: Any = pn.widgets.Select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
         self._target: Any = pn.widgets.Select(
-            name="of", options={f"L{m}": m for m in range(learners)}, value=0, width=76, margin=4
+            name="of", options=_named(learners), value=min(learners, default=None), width=76, margin=4
         )
         self._fields: dict[str, Any] = {}
         self._box = pn.FlexBox(gap="2px", margin=0, align_items="end", sizing_mode="stretch_width")
@@ -44,14 +45,17 @@ class FaultForm:
 
     def choose(self, learner: int) -> None:
         """Aim at another learner."""
-        if 0 <= learner < self._learners:
+        if learner in self._learners:
             self._target.value = learner
 
-    def resize(self, learners: int) -> None:
-        """Offer so many targets."""
-        if learners != self._learners:
-            self._learners = learners
-            self._target.options = {f"L{m}": m for m in range(learners)}
+    def offer(self, learners: Sequence[int]) -> None:
+        """Offer these targets; the chosen one stays, unless it has left."""
+        if tuple(learners) != self._learners:
+            self._learners = tuple(learners)
+            value = self._target.value
+            self._target.param.update(
+                options=_named(learners), value=value if value in learners else min(learners, default=None)
+            )
 
     def _show(self) -> None:
         kind = self._kind.value
@@ -62,7 +66,9 @@ class FaultForm:
 
     def _on_inject(self) -> None:
         kind = self._kind.value
-        learner = -1 if kind in SYNCER_KINDS else int(self._target.value)
+        learner = -1 if kind in SYNCER_KINDS else self._target.value
+        if learner is None:
+            return  # nobody is there any more
         try:
             values = {key: number_of(key, field.value) for key, field in self._fields.items() if field.value != ""}
         except ConfigError as error:
@@ -71,6 +77,10 @@ class FaultForm:
             self._send(refused)
             return
         self._send(commands.fault(kind, learner, **values))
+
+
+def _named(learners: Sequence[int]) -> dict[str, int]:
+    return {f"L{m}": m for m in learners}
 
 
 def usual_numbers(kind: str) -> dict[str, str]:

@@ -55,7 +55,7 @@ def _clock(why: Why) -> str:
         for one in why.missed
     ]
     return (
-        "<table><caption class='quiet' style='text-align:left'>clock of the merge: up to which record of each learner "
+        "<table><caption>clock of the merge: up to which record of each learner "
         f"it could know</caption><tr><th>learner</th><th class='num'>entry</th><th></th></tr>{''.join(rows)}</table>"
     )
 

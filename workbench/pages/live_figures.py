@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import panel as pn
@@ -11,7 +12,7 @@ from bokeh.plotting import figure
 
 from workbench.pages.courses import Course, Point
 from workbench.pages.spans import WINDOW_S, Spans
-from workbench.protocol.records import FIRST_LEARNER, SYNCER
+from workbench.protocol.records import SYNCER, process_of
 from workbench.views.dressing import dress
 from workbench.views.palette import BLUE, LIGHT, ORANGE, Theme
 
@@ -74,13 +75,16 @@ class LaneFigure:
 
     Parameters
     ----------
-    learners : int
+    rows : sequence of int
+        Learners that have a lane, from top to bottom.
     """
 
-    def __init__(self, learners: int) -> None:
-        self.learners = learners
-        names = ["syncer", *(f"L{m}" for m in range(learners))]
+    def __init__(self, rows: Sequence[int]) -> None:
+        self.rows = tuple(rows)
+        names = ["syncer", *(f"L{m}" for m in rows)]
         self._lanes = len(names)
+        processes = [SYNCER, *(process_of(m) for m in rows)]
+        self._heights = {process: self._lanes - 1 - row for row, process in enumerate(processes)}
         self._source = ColumnDataSource(
             {name: [] for name in ("left", "right", "low", "high", "what", "colour", "alpha")}
         )
@@ -143,9 +147,8 @@ class LaneFigure:
         self._range.update(start=now_s - WINDOW_S, end=now_s)
 
     def _row(self, process: int) -> int:
-        """The syncer on top; processes without a lane have none."""
-        place = 0 if process == SYNCER else process - FIRST_LEARNER + 1 if process >= FIRST_LEARNER else self._lanes
-        return self._lanes - 1 - place
+        """The syncer on top; -1 for processes without a lane."""
+        return self._heights.get(process, -1)
 
 
 def _plot(title: str, height: int, unit: str) -> Any:

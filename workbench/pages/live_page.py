@@ -12,20 +12,23 @@ from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import REPLAY, START
 from workbench.pages.browser import Browser, sheet_of
-from workbench.pages.cells import live_cell
 from workbench.pages.controls import Controls
 from workbench.pages.event_words import row_of
+from workbench.pages.lane_choice import LaneChoice, lanes_html
+from workbench.pages.layouts import Layout, layout_of
+from workbench.pages.live_commands import KEYS, SHEET, commands
 from workbench.pages.live_figures import LaneFigure, LossFigure
+from workbench.pages.panes import Panes
 from workbench.pages.session import Session
 from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
+from workbench.views.learner_cells import live_cell
 from workbench.views.palette import LIGHT, THEMES
 
 TICK_MS = 400
 STALE_S = 3.0
 EVENTS_SHOWN = 40
-SHEET = (("1 … 9", "choose L0 … L8"), ("K", "kill the chosen learner, or revive it"))
 
 
 def make(session: Session) -> Any:
@@ -59,16 +62,17 @@ class _Live:
         self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
-        self.loss, self.lanes = LossFigure(), LaneFigure(watcher.learners)
+        self._choice, self._unfolded, self._learners = LaneChoice(), False, range(0)
+        self.loss, self.lanes = LossFigure(), LaneFigure(range(watcher.learners))
         self.lane_box = pn.Column(self.lanes.pane, sizing_mode="stretch_width", margin=0)
+        self._lanes_said, self.panes = style.html(""), Panes()
         self._theme = LIGHT
         self.events = EventList(sizing_mode="stretch_width", margin=0, label="events, the newest first")
-        self.browser = Browser(keys=["k", *"0123456789"], sheet=sheet_of(*SHEET), picture=session.address.run)
+        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture=session.address.run)
         self.browser.heard = self._heard
         self.not_shown = style.html("")
-        self._seen_events = (-1, -1)
+        self._seen_events, self._problem = (-1, -1), ""
         self.with_merges = pn.widgets.Checkbox(name="with merges", margin=(0, 4))
-        self._offset_s = 0.0
         self._callback: Any = None
 
     def layout(self) -> Any:
@@ -76,21 +80,26 @@ class _Live:
         self._tick()
         self._callback = pn.state.add_periodic_callback(self._tick, period=TICK_MS)
         list_of_events = pn.Column(self.events, styles=style.scrolled(300), sizing_mode="stretch_width", margin=0)
-        return style.page(
+        panes, events = self.panes, style.html("<h2>Events</h2>")
+        left = [
+            panes.card("learners", style.html("<h2>Learners</h2>"), self.grid),
+            panes.keep("controls", self.controls.panel()),
+            panes.panel(),
+        ]
+        right = [
+            panes.card("lanes", self._lanes_said, self.lane_box),
+            panes.card("loss", self.loss.pane),
+            panes.card("events", events, self.with_merges, list_of_events, self.not_shown),
+        ]
+        whole = style.page(
             self.header,
             self.banner,
-            self.vitals,
-            style.beside(
-                style.column(style.card(style.html("<h2>Learners</h2>"), self.grid), self.controls.panel(), share=5),
-                style.column(
-                    style.card(self.lane_box),
-                    style.card(self.loss.pane),
-                    style.card(style.html("<h2>Events</h2>"), self.with_merges, list_of_events, self.not_shown),
-                    share=7,
-                ),
-            ),
+            panes.keep("vitals", self.vitals),
+            style.beside(style.column(*left, share=5), style.column(*right, share=7)),
             self.browser,
         )
+        self._offer()
+        return whole
 
     def _heard(self, said: dict[str, Any]) -> None:
         """Keys, the theme, buttons in tables."""
@@ -98,12 +107,70 @@ class _Live:
             self._theme = THEMES.get(str(said["theme"]), LIGHT)
             self.loss.wear(self._theme)
             self.lanes.wear(self._theme)
-        elif said.get("do") == "undo":
-            self.controls.undo(said.get("number"))
+        elif "layout" in said:
+            self._load(str(said["layout"]))
+        elif "do" in said:
+            self._do(said)
         elif said.get("key") == "k":
             self._clicked({"act": self.grid.cells[self.controls.learner]["button"], "learner": self.controls.learner})
         elif str(said.get("key", "")).isdecimal():
             self._clicked({"choose": int(said["key"]) - 1})
+
+    def _do(self, said: dict[str, Any]) -> None:
+        """Buttons in tables and cards, and commands."""
+        what, learner = said["do"], str(said.get("learner", ""))
+        if what == "undo":
+            self.controls.undo(said.get("number"))
+        elif what == "act":
+            self.controls.act(str(said.get("name")), self.controls.learner)
+        elif what == "add":
+            self.controls.add()
+        elif what == "stop":
+            self.controls.stop()
+        elif what == "learner" and learner.isdecimal():
+            self._clicked({"choose": int(learner)})
+        elif what == "merges":
+            self.with_merges.value = not self.with_merges.value
+        elif what == "pane":
+            self.panes.turn(str(said.get("name")))
+        elif what == "lanes":
+            status, self._unfolded = self.watcher.status, True
+            learners = status["learners"] if status is not None else []
+            behind = {one["learner"]: float(one.get("behind") or 0.0) for one in learners}
+            self._arrange(self._choice.heard(said, range(self.watcher.learners), behind))
+        elif what == "layout":
+            made = Layout("live", self.panes.hidden, self._choice, self._theme.name)
+            self.browser.offer_file("layout.json", "application/json", made.to_json().encode())
+
+    def _load(self, text: str) -> None:
+        try:
+            found = layout_of(text)
+        except ConfigError as error:
+            self._problem = str(error)
+            return
+        self._problem = ""
+        self.panes.hide(found.hidden)
+        self._arrange(found.lanes)
+        if found.theme:
+            self.browser.turn(found.theme)
+
+    def _offer(self) -> None:
+        """Commands and lanes for the learners that there are."""
+        self._learners = range(self.watcher.learners)
+        self.browser.commands = commands(
+            self._learners, self.panes, may=self.session.may_control and self.watcher.going
+        )  # fmt: skip
+        self._arrange(self._choice)
+
+    def _arrange(self, choice: LaneChoice) -> None:
+        """Show lanes in another order; somebody may have been added."""
+        self._choice = choice
+        rows = choice.rows(range(self.watcher.learners))
+        if self.lanes.rows != rows:
+            self.lanes = LaneFigure(rows)
+            self.lanes.wear(self._theme)
+            self.lane_box[:] = [self.lanes.pane]
+        _put(self._lanes_said, lanes_html(choice, range(self.watcher.learners), unfolded=self._unfolded))
 
     def _clicked(self, said: dict[str, Any]) -> None:
         learner = said.get("choose", said.get("learner"))
@@ -126,10 +193,8 @@ class _Live:
             if status is not None:
                 now_s = status["elapsed_s"] + (0.0 if over else min(time.monotonic() - heard_s, STALE_S))
                 watcher.spans.flush(now_s)
-                if self.lanes.learners != watcher.learners:  # somebody has been added
-                    self.lanes = LaneFigure(watcher.learners)
-                    self.lanes.wear(self._theme)
-                    self.lane_box[:] = [self.lanes.pane]
+                if len(self._learners) != watcher.learners:  # somebody has been added
+                    self._offer()
                 self.lanes.update(watcher.spans, now_s)
                 self._numbers(status, now_s)
         if over is not None and self._callback is not None:
@@ -169,6 +234,8 @@ class _Live:
         badges = [phase, f"preset {config.preset}" if config.preset else "", f"seed {config.seed}",
                   "" if self.session.may_control else "view only"]  # fmt: skip
         _put(self.header, style.header_html(name, badges, links))
+        if self._problem and not bad:
+            said, way_on, bad = self._problem, "", True
         if said:
             _put(self.banner, style.banner_html(said, way_on, bad=bad))
         if self.banner.visible != bool(said):

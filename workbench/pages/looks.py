@@ -6,14 +6,15 @@ Letters have a contrast of 4.5 to 1 at least against what is behind them; what c
 from __future__ import annotations
 
 from workbench.views.palette import BLUE, DARK, GREEN, LIGHT, SKY, VERMILLION
+from workbench.views.palette import QUIET as QUIET_OF
 
 NAMES = ("text", "quiet", "line", "hair", "ground", "card", "link", "now", "hover", "past", "future", "bad", "press")
 LIGHT_COLOURS = dict(zip(NAMES, (
-    LIGHT.text, "#57606a", "#d0d7de", "#eaeef2", "#f6f8fa", LIGHT.ground, "#0550ae", "#fff4d6", "#f0f4f8",
+    LIGHT.text, QUIET_OF["light"], "#d0d7de", "#eaeef2", "#f6f8fa", LIGHT.ground, "#0550ae", "#fff4d6", "#f0f4f8",
     BLUE, GREEN, VERMILLION, "#f6f8fa",
 ), strict=True))  # fmt: skip
 DARK_COLOURS = dict(zip(NAMES, (
-    DARK.text, "#a3adb8", "#3a424c", "#272d34", "#0f1215", DARK.ground, "#79b8ff", "#40351a", "#22282f",
+    DARK.text, QUIET_OF["dark"], "#3a424c", "#272d34", "#0f1215", DARK.ground, "#79b8ff", "#40351a", "#22282f",
     SKY, DARK.lines[2], DARK.lines[4], "#22282f",
 ), strict=True))  # fmt: skip
 
@@ -47,5 +48,15 @@ dialog.wb kbd {{ border: 1px solid {LINE}; border-radius: 4px; padding: 0 6px; b
   white-space: nowrap; }}
 dialog.wb button {{ margin-top: 10px; font: inherit; padding: 3px 14px; border: 1px solid {LINE}; border-radius: 5px;
   background: {PRESS}; color: {TEXT}; cursor: pointer; }}
+dialog.wb input {{ font: inherit; width: min(520px, 80vw); box-sizing: border-box; padding: 6px 10px; color: {TEXT};
+  background: {GROUND}; border: 1px solid {QUIET}; border-radius: 5px; }}
+dialog.wb :is(input, button, li):focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
+dialog.wb ul.commands {{ list-style: none; margin: 8px 0 0; padding: 0; max-height: 50vh; overflow-y: auto; }}
+dialog.wb ul.commands li {{ padding: 4px 10px; border-radius: 4px; cursor: pointer; display: flex; gap: 6px; }}
+dialog.wb ul.commands li span {{ flex: 1; }}
+dialog.wb ul.commands li[aria-selected="true"] {{ background: {NOW}; }}
+dialog.wb h2:not(:first-child) {{ margin-top: 14px; }}
+dialog.wb .signs {{ display: grid; grid-template-columns: 1fr 1fr; gap: 3px 16px; }}
+dialog.wb .signs b {{ display: inline-block; width: 1.4em; text-align: center; }}
 dialog.wb pre {{ white-space: pre-wrap; overflow-wrap: anywhere; background: {PRESS}; padding: 8px 10px; }}
 """

@@ -180,6 +180,18 @@ class Recording:
         """The last event at a time."""
         return int(np.clip(np.searchsorted(self._until_s, time_s, "right") - 1, 0, self.count - 1))
 
+    def picked(self, name: str, x: float, process: int) -> int:
+        """The event at a place of a figure: the nearest on a lane, a merge, or the last at a time; -1 for none."""
+        if name == "swimlanes":
+            mine = np.flatnonzero(self._columns["process"] == process)
+            return int(mine[np.abs(self.time_s[mine] - x).argmin()]) if len(mine) else -1
+        if name == "contributions":
+            return int(self._merge_events[int(x)]) if 0 <= x < len(self._merge_events) else -1
+        if name == "staleness":
+            rounds = self._merges["round"].values
+            return int(self._merge_events[np.abs(rounds - x).argmin()]) if len(rounds) else -1
+        return self.at_time(x)
+
     def look(self, event: int, held: int = -1, show: str = "notable", learner: int = -1) -> Look:
         """Everything that is shown at a cursor.  Takes milliseconds; more at the first call.
 

@@ -2,25 +2,71 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import holoviews as hv
 import numpy as np
-from bokeh.models import ColumnDataSource
-from bokeh.models.annotations import Span
+from bokeh.events import SelectionGeometry, Tap
+from bokeh.models import BoxSelectTool, ColumnDataSource
+from bokeh.models.annotations import BoxAnnotation, Span
 
 from workbench import views
+from workbench.analysis.from_tape import tables_of
 from workbench.pages.recording import Recording
-from workbench.pages.replay_drawing import COURSES, OVER_TIME
+from workbench.pages.replay_drawing import COURSES, OVER_TIME, LaneView, window_s
 from workbench.protocol.records import FIRST_LEARNER, SYNCER
 from workbench.views import frame
-from workbench.views.palette import BLUE, GREEN, theme_of
+from workbench.views.gaps import NONE, idle_gaps
+from workbench.views.lanes import Window
+from workbench.views.palette import BLUE, GREEN, YELLOW, theme_of
 
-LANES_S = 10.0
-"""Of the run that the lanes show at once [s]."""
+IDLE_S = 0.5
+"""So long nobody does anything before that is drawn narrow, if one wants that [s]."""
 EDGE = 0.1
-"""Part of that at each end where the cursor makes the lanes move on."""
+"""Part of the lanes at each end where the cursor makes them move on."""
 __all__ = ["Course", "Lanes", "cursor", "frame"]  # the import of frame loads the backend
+
+Chosen = Callable[[float, float], None]
+"""Takes the part of the run that was dragged over [s]."""
+Picked = Callable[[str, float, float], None]
+"""Takes a place that was clicked: the figure's name, and where on its axes; of lanes the process for the height."""
+
+
+class OverTime:
+    """A figure over time: its cursor, and the part of the run that is chosen.
+
+    Parameters
+    ----------
+    figure : bokeh figure
+    theme : str
+    chosen : function (start_s, end_s)
+    """
+
+    def __init__(self, figure: Any, theme: str, chosen: Chosen) -> None:
+        self._cursor = cursor(figure, theme)
+        self._range = BoxAnnotation(
+            left=0.0, right=0.0, fill_color=YELLOW, fill_alpha=0.18, line_color=YELLOW, level="underlay", visible=False,
+        )  # fmt: skip
+        figure.add_layout(self._range)
+        figure.add_tools(BoxSelectTool(dimensions="width", renderers=[], description="choose a part of the run"))
+        figure.on_event(SelectionGeometry, partial(_selected, chosen))
+
+    def move(self, time_s: float) -> None:
+        """Put the cursor somewhere else."""
+        self._cursor.location = time_s
+
+    def mark(self, span_s: tuple[float, float] | None) -> None:
+        """Show which part is chosen."""
+        left, right = span_s or (0.0, 0.0)
+        self._range.update(left=left, right=right, visible=span_s is not None)
+
+
+def _selected(chosen: Chosen, event: Any) -> None:
+    told = event.geometry
+    if event.final and told.get("type") == "rect":
+        chosen(*sorted((float(told["x0"]), float(told["x1"]))))
 
 
 class Course:
@@ -32,27 +78,42 @@ class Course:
     name : str
         One of `COURSES`.
     theme : str
+    chosen : function (start_s, end_s)
+    picked : function (name, x, y)
 
     Attributes
     ----------
     figure : bokeh figure
+    over_time : OverTime or None
+        None for a figure over something else.
     """
 
-    def __init__(self, recording: Recording, name: str, theme: str) -> None:
+    def __init__(self, recording: Recording, name: str, theme: str, chosen: Chosen, picked: Picked) -> None:
         options: dict[str, Any] = {"height": 230, "theme": theme, **COURSES[name]}
         self.figure = hv.render(getattr(views, name)(recording.tape, **options), backend="bokeh")
         if not self.figure.right:
             self.figure.min_border_right = 16
-        self._cursor = cursor(self.figure, theme) if name in OVER_TIME else None
+        self.over_time = OverTime(self.figure, theme, chosen) if name in OVER_TIME else None
+        self.figure.on_event(Tap, lambda event: picked(name, float(event.x), float(event.y)))
 
-    def move(self, time_s: float) -> None:
+    def move(self, time_s: float, span_s: tuple[float, float] | None) -> None:
         """Put the cursor somewhere else."""
-        if self._cursor is not None:
-            self._cursor.location = time_s
+        if self.over_time is not None:
+            self.over_time.move(time_s)
+            self.over_time.mark(span_s)
 
 
 class Lanes:
     """Lanes of the processes around a time, and who knows of whom at the cursor.  Waits, as `Course`.
+
+    Parameters
+    ----------
+    recording : Recording
+    time_s : float
+    view : LaneView
+    theme : str
+    chosen : function (start_s, end_s)
+    picked : function (name, x, y)
 
     Attributes
     ----------
@@ -61,43 +122,70 @@ class Lanes:
         What is shown [s from the start of rounds].
     """
 
-    def __init__(self, recording: Recording, time_s: float, theme: str) -> None:
-        last = float(recording.time_s.max(initial=0.0))
-        self.low = max(0.0, min(time_s - LANES_S / 2, last - LANES_S))
-        self.high = min(self.low + LANES_S, max(last, self.low + 1.0))
-        self._last = last
-        lanes = views.swimlanes(recording.tape, start_s=self.low, end_s=self.high, theme=theme)
+    def __init__(
+        self, recording: Recording, time_s: float, view: LaneView, theme: str, chosen: Chosen, picked: Picked
+    ) -> None:
+        self._picked = picked
+        self._view, self._last = view, float(recording.time_s.max(initial=0.0))
+        self.low, self.high = window_s(recording, time_s, view.wide_s)
+        self._rows = view.choice.rows(recording.tape.wb.learners)
+        collapse_s = IDLE_S if view.choice.collapsed else None
+        lanes = views.swimlanes(
+            recording.tape, start_s=self.low, end_s=self.high, learners=self._rows, collapse_s=collapse_s, theme=theme
+        )
+        self._gaps = NONE
+        if collapse_s is not None:
+            window = Window(self.low, self.high, self._rows, theme_of(theme))
+            self._gaps = idle_gaps(tables_of(recording.tape), window, collapse_s)
         self.figure = hv.render(lanes, backend="bokeh")
-        self._count = len(recording.tape.wb.learners) + 1
         self._ground = ColumnDataSource({name: [] for name in ("left", "right", "low", "high", "colour")})
         self.figure.quad(
             left="left", right="right", bottom="low", top="high", source=self._ground, fill_color="colour",
             fill_alpha=0.16, line_alpha=0, level="underlay",
         )  # fmt: skip
-        self._cursor = cursor(self.figure, theme)
+        self._over_time = OverTime(self.figure, theme, self._selected(chosen))
+        self.figure.on_event(Tap, self._tapped)
 
-    def hold(self, time_s: float) -> bool:
+    def _selected(self, chosen: Chosen) -> Chosen:
+        """Takes places in the picture."""
+        return lambda low, high: chosen(self._gaps.meant(low), self._gaps.meant(high))
+
+    def _tapped(self, event: Any) -> None:
+        processes, lane = self._processes(), round(float(event.y))
+        if 0 <= lane < len(processes):
+            self._picked("swimlanes", self._gaps.meant(float(event.x)), processes[len(processes) - 1 - lane])
+
+    def hold(self, time_s: float, view: LaneView) -> bool:
         """Whether the cursor may stand there without lanes being drawn anew."""
         room = EDGE * (self.high - self.low)
         after = self.low + room <= time_s or self.low <= 0.0
         before = time_s <= self.high - room or self.high >= self._last
-        return after and before
+        return after and before and view == self._view
 
-    def move(self, time_s: float, reaches: list[tuple[int, float, float]]) -> None:
+    def move(
+        self, time_s: float, reaches: list[tuple[int, float, float]], span_s: tuple[float, float] | None
+    ) -> None:  # fmt: skip
         """Put the cursor somewhere else."""
-        self._cursor.location = time_s
+        shown = self._gaps.shown
+        self._over_time.move(shown(time_s))
+        self._over_time.mark(None if span_s is None else (shown(span_s[0]), shown(span_s[1])))
         ground: dict[str, list[Any]] = {name: [] for name in ("left", "right", "low", "high", "colour")}
+        heights = {process: lane for lane, process in enumerate(reversed(self._processes()))}
         for process, past_s, future_s in reaches:
-            if process != SYNCER and process < FIRST_LEARNER:
+            if process not in heights:
                 continue
-            lane = self._count - 1 - (0 if process == SYNCER else process - FIRST_LEARNER + 1)
+            lane = heights[process]
             for left, right, colour in ((self.low, past_s, BLUE), (future_s, self.high, GREEN)):
                 left, right = float(np.clip(left, self.low, self.high)), float(np.clip(right, self.low, self.high))
                 if right > left:
-                    row = {"left": left, "right": right, "low": lane - 0.48, "high": lane + 0.48, "colour": colour}
-                    for name, value in row.items():
-                        ground[name].append(value)
+                    row = (shown(left), shown(right), lane - 0.48, lane + 0.48, colour)
+                    for column, value in zip(ground.values(), row, strict=True):
+                        column.append(value)
         self._ground.data = ground
+
+    def _processes(self) -> list[int]:
+        """From top to bottom."""
+        return [SYNCER, *(FIRST_LEARNER + m for m in self._rows)]
 
 
 def cursor(figure: Any, theme: str) -> Span:

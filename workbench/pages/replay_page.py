@@ -10,24 +10,19 @@ import panel as pn
 
 from workbench.config import ConfigError
 from workbench.pages import style
-from workbench.pages.addresses import COMPARE, LIVE, REPLAY, SHOWN, START, Address, address_in
+from workbench.pages.addresses import COMPARE, LIVE, REPLAY, START, Address, address_in
 from workbench.pages.browser import Browser, First, sheet_of
-from workbench.pages.cells import then_cell
 from workbench.pages.demo import CAPTIONS, DEMO
-from workbench.pages.event_words import row_of
-from workbench.pages.fork_form import ForkForm
-from workbench.pages.inspector import inspector_html
+from workbench.pages.places import EXAMPLE, event_of
 from workbench.pages.recording import Look, Recording
-from workbench.pages.replay_drawing import COURSES, Drawing
+from workbench.pages.replay_commands import KEYS, commands
+from workbench.pages.replay_view import USUAL, ReplayView, known_figure
 from workbench.pages.session import Session, trouble_parts
-from workbench.pages.share import Share
-from workbench.pages.transport import SHEET, Transport
-from workbench.pages.vitals import then_vitals
-from workbench.pages.widgets import EventList, LearnerGrid
+from workbench.pages.transport import SHEET
 from workbench.tape import TapeError, being_written
 
-USUAL = next(iter(COURSES))
-KEYS = [" ", "ArrowLeft", "ArrowRight", "Home", "End", "n", "p", "e", "m", ",", ".", "[", "]", *"0123456789"]
+LANES_LEAST_MS = 200
+"""Nobody looks closer."""
 
 
 def make(session: Session) -> Any:
@@ -68,27 +63,14 @@ class _Replay:
         self.session, self.recording, self._document, self._going = session, recording, document, going
         self.at = self._checked(session.address)
         self._pushed, self._shown, self._busy = self.at, Address(), False
-        self.vitals, self.inspector = style.html(""), style.html("")
-        self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0, chosen=self.at.learner)
-        self.grid.heard = lambda said: self.choose(said.get("choose", -1))
-        self.events = EventList(sizing_mode="stretch_width", margin=0, label="events around the cursor")
-        self.events.heard = lambda said: self.go(said.get("event"))
-        self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture=session.address.run.rpartition("/")[2])
-        self.browser.heard = self._heard
-        self.transport = Transport(recording, self.go, lambda axis: self.move(axis=axis), self.at.event, self.at.axis)
-        self.share = Share(session, recording, self.browser)
-        self.fork = ForkForm(session, recording)
-        self.drawing = Drawing(session.site, recording, document, self.inspector, theme)
-        self.which: Any = pn.widgets.Select(
-            name="figure",
-            options={n.replace("_", " "): n for n in COURSES},
-            value=self.at.figure or USUAL,
-            width=160,
-            margin=0,
+        self._begun_s: float | None = None
+        self.browser = Browser(
+            keys=KEYS, sheet=sheet_of(*SHEET), places=EXAMPLE, picture=session.address.run.rpartition("/")[2]
         )
-        self.which.param.watch(lambda change: self.move(figure=change.new), "value")
-        self.show: Any = pn.widgets.Select(name="list", options=list(SHOWN), value=self.at.show, width=140, margin=0)
-        self.show.param.watch(lambda change: self.move(show=change.new), "value")
+        self.browser.heard = self._heard
+        self.view = ReplayView(session, recording, document, theme, self.browser, self.at)
+        self.view.asked.update(go=self.go, move=self.move, choose=self.choose)
+        self.browser.commands = commands(recording, self.view.panes)
 
     def _checked(self, asked: Address) -> Address:
         last = self.recording.count - 1
@@ -96,37 +78,20 @@ class _Replay:
             event=min(asked.event, last) if asked.event >= 0 else last,
             held=min(asked.held, last),
             learner=asked.learner if asked.learner in self.recording.tape.wb.learners else -1,
-            figure=asked.figure if asked.figure in COURSES and asked.figure != USUAL else "",
+            figure=known_figure(asked.figure),
+            wide=max(asked.wide, LANES_LEAST_MS) if asked.wide >= 0 else -1,
         )
 
     def parts(self) -> list[Any]:
         """Everything in its place; what takes time comes later."""
         self._document.add_next_tick_callback(self._follow)
-        self.drawing.draw_course(self.at.figure or USUAL)
-        around = pn.Column(self.events, styles=style.scrolled(360), sizing_mode="stretch_width", margin=0)
         name = self.session.address.run
         links = [("live", self.session.link(LIVE, name))] if self._going else []
         links += [("compare", self.session.link(COMPARE, name)), ("runs", self.session.link(START))]
         return [
             style.header(name, self._badges(), links),
             *self._captions(),
-            self.transport.panel(),
-            self.vitals,
-            style.beside(
-                style.column(
-                    style.card(style.html("<h2>Learners at the cursor</h2>"), self.grid),
-                    style.card(style.html("<h2>Events around the cursor</h2>"), self.show, around),
-                    self.fork.panel(),
-                    self.share.panel(),
-                    share=5,
-                ),
-                style.column(
-                    style.card(self.drawing.lane_pane, style.html(self.drawing.grounds)),
-                    style.card(self.inspector),
-                    style.card(self.which, self.drawing.course_pane),
-                    share=7,
-                ),
-            ),
+            *self.view.parts(self.at),
             self.browser,
         ]
 
@@ -173,24 +138,67 @@ class _Replay:
             self.browser.place = {}
             self._document.add_next_tick_callback(self._follow)
         elif "theme" in said:
-            self.drawing.wear(str(said["theme"]))
+            self.view.drawing.wear(str(said["theme"]))
         elif "key" in said:
             self._key(str(said["key"]), bool(said.get("shift")))
-        elif said.get("do") in ("code", "perfetto", "csv", "report"):
-            self.share.take(str(said["do"]), self.at, self.drawing.theme)
-        elif said.get("do") in ("go", "hold") and str(said.get("event", "")).isdecimal():
-            self.go(int(said["event"])) if said["do"] == "go" else self._hold()
+        elif said.get("do") == "find":
+            self._find(str(said.get("text", "")))
+        elif said.get("do") == "hold":
+            self._hold()
+        elif said.get("do") == "range":
+            self._range(str(said.get("how")))
+        else:
+            self.view.heard(said, self.at)
+
+    def _find(self, text: str) -> None:
+        try:
+            self.go(event_of(self.recording, text))
+        except ConfigError as error:
+            self.view.say(str(error))
 
     def _key(self, key: str, shift: bool) -> None:
         if key == "m":
             self._hold()
+        elif key == "r":
+            self._range("here")
+        elif key in "wsadf":
+            self._look(key)
         elif key.isdecimal():
             self.choose(int(key) - 1)
         else:
-            self.transport.key(key, shift, self.at.event, self.at.learner)
+            self.view.transport.key(key, shift, self.at.event, self.at.learner)
 
     def _hold(self) -> None:
         self.move(held=self.at.event if self.at.held < 0 else -1)
+
+    def _look(self, key: str) -> None:
+        """Closer, from further away, back and forth."""
+        whole_ms = max(1, round(float(self.recording.time_s.max(initial=0.0)) * 1e3))
+        usual_ms = round(USUAL.wide_s * 1e3)
+        wide_ms = min(self.at.wide if self.at.wide >= 0 else usual_ms, max(whole_ms, LANES_LEAST_MS))
+        if key in "ad":
+            by_s = wide_ms / 5e3 * (1 if key == "d" else -1)
+            self.go(self.recording.at_time(float(self.recording.time_s[self.at.event]) + by_s))
+            return
+        ways = {"w": wide_ms // 2, "s": min(wide_ms * 2, whole_ms), "f": usual_ms if wide_ms >= whole_ms else whole_ms}
+        self.move(wide=-1 if ways[key] == usual_ms else ways[key])
+
+    def _range(self, how: str) -> None:
+        """Begin a part of the run at the cursor, end it there, give it up, look at it alone."""
+        if how == "fit" and self.at.span_s is not None:
+            start_s, end_s = self.at.span_s
+            self.move(event=self.recording.at_time((start_s + end_s) / 2), wide=self.at.high - self.at.low)
+        elif how == "clear":
+            self._begun_s = None
+            self.move(low=-1, high=-1)
+        elif how == "here":
+            here_s = float(self.recording.time_s[self.at.event])
+            if self._begun_s is None:
+                self._begun_s = here_s
+                self.view.say(f"A part of the run begins at {here_s:.3f} s; press R where it ends.")
+            else:
+                begun_s, self._begun_s = self._begun_s, None
+                self.view.choose_part(*sorted((begun_s, here_s)))
 
     async def _follow(self) -> None:
         """Show the newest cursor; those that came in between are left out."""
@@ -204,31 +212,13 @@ class _Replay:
                 look = partial(self.recording.look, at.event, at.held, at.show, at.learner)
                 self._show(at, await loop.run_in_executor(self.session.site.reading, look))
         except TapeError as error:
-            self.inspector.object = style.banner_html(str(error), bad=True)
+            self.view.say(str(error), bad=True)
         finally:
             self._busy = False
 
     def _show(self, at: Address, look: Look) -> None:
-        recording, before = self.recording, self._shown
-        self._shown = at
-        self.vitals.object = then_vitals(look.moment)
-        self.grid.param.update(cells=[then_cell(one, look.moment) for one in look.moment.learners], chosen=at.learner)
-        self.events.rows = [
-            row_of(one, float(recording.time_s[one]), recording.said(one), rel, at=one == at.event)
-            for one, rel in look.rows
-        ]
-        self.inspector.object = inspector_html(recording, look, at.held >= 0)
-        for widget, value in ((self.which, at.figure or USUAL), (self.show, at.show)):
-            if widget.value != value:
-                widget.value = value
-        if before.axis != at.axis:
-            self.transport.show_axis(at.axis)
-        if before.figure != at.figure:
-            self.drawing.draw_course(at.figure or USUAL)
-        time_s = float(recording.time_s[at.event])
-        self.transport.show(at.event, time_s)
-        self.drawing.move(time_s, look.lanes)
-        self.fork.move(at.event)
+        before, self._shown = self._shown, at
+        self.view.show(at, look, before)
 
 
 __all__ = ["REPLAY", "make"]

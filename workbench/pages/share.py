@@ -21,10 +21,19 @@ BUTTONS = (
     ("link", "copy link", "the address of this view"),
     ("code", "copy as code", "lines for a notebook that open this view"),
     ("png", "PNG", "pictures of the figures as they stand"),
+    ("svg", "SVG", "the figures as they stand, for papers"),
+    ("grid", "grid SVG", "the learners at the cursor"),
+    ("lanes_svg", "lanes SVG", "the lanes that are shown"),
+    ("gif", "GIF", "the learners over the chosen part of the run, or over all of it"),
     ("perfetto", "Perfetto", "a trace for ui.perfetto.dev"),
     ("csv", "CSV", "all tables of the tape"),
     ("report", "report", "one file of HTML that needs no server and no network"),
 )
+
+
+def commands() -> list[list[Any]]:
+    """The same for the list of commands."""
+    return [[f"take away {text}: {meaning}", "", {"do": name}] for name, text, meaning in BUTTONS]
 
 
 def buttons_html() -> str:
@@ -50,7 +59,7 @@ class Share:
         """The card."""
         return style.card(style.html(buttons_html()), self._said)
 
-    def take(self, what: str, at: Address, theme: str) -> None:
+    def take(self, what: str, at: Address, theme: str, lanes: exports.Shown) -> None:
         """Do what a button is for."""
         recording = self._recording
         if what == "code":
@@ -60,6 +69,9 @@ class Share:
             "perfetto": partial(exports.trace, recording),
             "csv": partial(exports.tables, recording),
             "report": partial(exports.report, recording, at, theme),
+            "grid": partial(exports.grid, recording, at, theme),
+            "lanes_svg": partial(exports.lanes, recording, lanes, theme),
+            "gif": partial(exports.film, recording, at, theme),
         }
         if what in makers:
             self._say(f"Making {what} …")

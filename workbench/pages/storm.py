@@ -38,6 +38,11 @@ class Stormer:
                 self._thread = threading.Thread(target=self._blow, name="storm", daemon=True)
                 self._thread.start()
 
+    def aim(self, learners: tuple[int, ...]) -> None:
+        """Strike these from now on: somebody was added, or has left."""
+        with self._lock:
+            self.storm.learners = learners
+
     def _blow(self) -> None:
         last_s = time.monotonic()
         while True:

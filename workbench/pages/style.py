@@ -8,7 +8,7 @@ from typing import Any
 
 import panel as pn
 
-from workbench.pages.looks import BAD, CARD, HAIR, LINE, LINK, PAST, PRESS, QUIET, TEXT
+from workbench.pages.looks import BAD, CARD, HAIR, LINE, LINK, NOW, PAST, PRESS, QUIET, TEXT
 
 SHEET = f"""
 :host {{ font-family: system-ui, -apple-system, "Segoe UI", sans-serif; font-size: 14px; color: {TEXT}; }}
@@ -37,6 +37,12 @@ td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}
 .runs td:first-child {{ width: 60%; }}
 button.do {{ font: inherit; font-size: 13px; color: {TEXT}; background: {PRESS}; border: 1px solid {LINE};
   border-radius: 5px; padding: 1px 10px; cursor: pointer; white-space: nowrap; }}
+button.do[aria-pressed="true"] {{ background: {NOW}; border-color: {QUIET}; }}
+.chips {{ display: flex; flex-wrap: wrap; gap: 6px 14px; margin-top: 6px; }}
+.chip {{ display: inline-flex; gap: 4px; align-items: center; }}
+details > summary {{ cursor: pointer; }}
+details > .dos {{ margin-top: 6px; }}
+summary:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
 button.do:hover {{ border-color: {TEXT}; }}
 button.do:focus-visible, a:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
 .dos {{ display: flex; flex-wrap: wrap; gap: 6px; align-items: center; }}
@@ -44,6 +50,8 @@ h2.next {{ margin-top: 10px; padding-top: 8px; border-top: 1px solid {HAIR}; }}
 .where {{ font-variant-numeric: tabular-nums; }}
 .mark {{ border: 1px solid {LINE}; border-radius: 4px; padding: 0 6px; font-size: 12px; white-space: nowrap; }}
 .num {{ text-align: right; }}
+.scrolled {{ max-height: 300px; overflow: auto; }}
+caption {{ text-align: left; color: {QUIET}; padding: 6px 0 2px; }}
 """
 
 CARD_STYLE = {
@@ -104,15 +112,17 @@ def header_html(name: str, badges: Sequence[str], links: Iterable[tuple[str, str
     return (
         f'<div class="head"><h1><span class="brand">workbench</span> <span class="name">{escape(name)}</span></h1>'
         f"{said}"
-        f'<nav class="right" aria-label="pages">{ways}{do("sheet", "?", "keys of this page")}'
+        f'<nav class="right" aria-label="pages">{ways}{do("commands", "⋯", "commands")}'
+        f"{do('sheet', '?', 'keys of this page')}"
         f"{do('theme', '◐', 'dark or light')}</nav></div>"
     )
 
 
-def do(name: str, text: str, title: str = "", **data: object) -> str:
-    """A button in HTML: the browser component says what it is for, with its data."""
+def do(name: str, text: str, title: str = "", /, *, pressed: bool | None = None, **data: object) -> str:
+    """A button in HTML: the browser component says what it is for, with its data; ``pressed``: it stays down."""
     more = "".join(f' data-{key}="{escape(str(value))}"' for key, value in data.items())
     label = f' title="{escape(title)}" aria-label="{escape(title)}"' if title else ""
+    label += "" if pressed is None else f' aria-pressed="{str(pressed).lower()}"'
     return f'<button type="button" class="do" data-do="{escape(name)}"{more}{label}>{escape(text)}</button>'
 
 

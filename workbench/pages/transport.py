@@ -23,6 +23,8 @@ SHEET = (
     ("[ ]", "previous, next merge"), ("P N", "previous, next fault"), ("Shift+E E", "previous, next exclusion"),
     (", .", "previous, next event on the lane of the chosen learner"), ("Home End", "first, last event"),
     ("M", "hold the event's past and future, or follow the cursor"), ("1 … 9", "choose L0 … L8; 0: nobody"),
+    ("W S", "lanes: closer, further away"), ("A D", "lanes: back, forth"), ("F", "lanes: the whole run, or as usual"),
+    ("R", "begin a part of the run at the cursor, end it there"), ("G", "go to an event, a time, a round, a merge"),
 )  # fmt: skip
 
 
@@ -37,6 +39,11 @@ class Transport:
     event : int
         Where the cursor stands.
     axis : str
+
+    Attributes
+    ----------
+    span_s : (float, float) or None
+        The part of the run that playing repeats [s from the start of rounds].
     """
 
     def __init__(
@@ -44,6 +51,7 @@ class Transport:
     ) -> None:
         self._recording, self._go, self._event, self._axis = recording, go, event, axis
         self._playing: Any = None
+        self.span_s: tuple[float, float] | None = None
         self._part = 0.0
         self.strip = Scrubber(sizing_mode="stretch_width", margin=(4, 6), label="cursor on the tape")
         self.strip.heard = self._dragged
@@ -126,9 +134,9 @@ class Transport:
             self._playing, self._play.name = None, "▸ play"
             self._go(self._event, False)
             return
-        if self._event >= self._recording.count - 1:
-            self._go(0, True)
-            self._event = 0
+        if self._event >= self._last():
+            self._event = self._first()
+            self._go(self._event, True)
         self._part = self._recording.timeline(self._axis).part(self._event)
         self._playing = pn.state.add_periodic_callback(self._advance, period=TICK_MS)
         self._play.name = "❚❚ pause"
@@ -138,9 +146,20 @@ class Transport:
         wall = self._recording.timeline("wall")
         self._part += TICK_MS / 1e3 * self._speed.value / (wall.high - wall.low)
         event = self._recording.timeline(self._axis).event_at(min(self._part, 1.0))
+        if self.span_s is not None and (event >= self._last() or event < self._first()):
+            event = self._first()
+            self._part = self._recording.timeline(self._axis).part(event)
         self._go(event, True)
         if event >= self._recording.count - 1:
             self.toggle()
+
+    def _first(self) -> int:
+        """Where playing begins."""
+        return 0 if self.span_s is None else self._recording.at_time(self.span_s[0])
+
+    def _last(self) -> int:
+        """Where it ends, or begins again."""
+        return self._recording.count - 1 if self.span_s is None else self._recording.at_time(self.span_s[1])
 
     def _dragged(self, said: dict[str, Any]) -> None:
         part = said.get("x")

@@ -73,7 +73,7 @@ def _quorum(status: Status) -> str:
 
 def then_vitals(moment: Moment) -> str:
     """Vitals of a moment of a tape."""
-    learners, ledger = moment.learners, moment.ledger
+    learners, ledger = [one for one in moment.learners if one.expected], moment.ledger
     loss = [one.loss for one in learners if one.connected and one.loss == one.loss]
     alive, reachable = sum(one.alive for one in learners), sum(one.connected for one in learners)
     processed, merged = ledger.get("tokens_processed", 0.0), ledger.get("tokens_merged", 0.0)

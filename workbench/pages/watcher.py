@@ -22,6 +22,7 @@ from workbench.protocol.live_storm import Storm, Strike
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
 from workbench.tape import TapeError, open_tape
+from workbench.views.states import OVER, state_of
 
 LOOK_EVERY_S = 0.25
 EVENTS_KEPT = 400
@@ -74,6 +75,13 @@ class Watcher:
     def learners(self) -> int:
         """How many there are, those that have left among them."""
         return len(self.status["learners"]) if self.status is not None else self.config.learners
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Learners on which something may act: not those that have left for good."""
+        if self.status is None:
+            return tuple(range(self.config.learners))
+        return tuple(one["learner"] for one in self.status["learners"] if state_of(one) not in OVER)
 
     @property
     def going(self) -> bool:
@@ -154,6 +162,7 @@ class Watcher:
             self.status, self.heard_s = status, time.monotonic()
             self.course.look(status)
             self.commands.look(status)
+            self.stormer.aim(self.targets)
 
     def _note(self, records: list[Record]) -> None:
         news, merges = [], []

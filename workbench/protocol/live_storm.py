@@ -24,7 +24,7 @@ class Storm:
     """Parameters
     ----------
     learners : int
-        Whom it may strike.
+        At its beginning: so many, from 0 on.
     seed : int
         Of what is drawn: kinds, targets, and how much the next one takes.
 
@@ -34,6 +34,8 @@ class Storm:
         Faults per minute, over all learners; 0: none.
     kinds : tuple of str
         Of `KINDS`.
+    learners : tuple of int
+        Whom it may strike; without any it is calm.
     count : int
         Strikes so far.
     """
@@ -41,17 +43,20 @@ class Storm:
     def __init__(self, learners: int, seed: int = 0) -> None:
         self.rate, self.count = 0.0, 0
         self.kinds: tuple[str, ...] = ("kill",)
-        self._learners = learners
+        self.learners: tuple[int, ...] = tuple(range(learners))
         self._seed = sub_seed(seed, "live storm")
         self._left = self._interval()
 
     def advance(self, passed_s: float) -> list[Strike]:
         """What strikes in the next seconds, at the rate that holds now."""
         found: list[Strike] = []
+        if not self.learners:
+            return found
         self._left -= self.rate / 60.0 * passed_s
         while self._left <= 0.0:
             kind, learner = draws.uniform_pair(self._seed, self.count, 1)
-            found.append(Strike(self.kinds[int(kind * len(self.kinds))], int(learner * self._learners)))
+            struck = self.learners[int(learner * len(self.learners))]
+            found.append(Strike(self.kinds[int(kind * len(self.kinds))], struck))
             self.count += 1
             self._left += self._interval()
         return found

@@ -35,6 +35,8 @@ class LearnerThen(NamedTuple):
         Of its last step, NaN before the first [nat].
     revision : int
         Of the settings that it acts on.
+    expected, removed : bool
+        The run has it: always, but for one that is added later; it was removed for good.
     """
 
     learner: int
@@ -57,6 +59,8 @@ class LearnerThen(NamedTuple):
     merged: int
     loss: float
     revision: int
+    expected: bool
+    removed: bool
 
 
 class RoundThen(NamedTuple):

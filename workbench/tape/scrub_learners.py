@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.protocol.records import SUPERVISOR, SYNCER, Kind, process_of
+from workbench.protocol.rosters import REMOVED
 from workbench.tape.event_sets import Ints
 from workbench.tape.moment import LearnerThen
 from workbench.tape.own_events import OwnEvents, own_events
@@ -80,6 +81,8 @@ class LearnersThen:
             merged=sum(count for _, count in merged),
             loss=float(own.value("value", q, step)) if step >= 0 else float("nan"),
             revision=max(0, int(own.value("setting", q, applied))) if applied > adopted else 0,
+            expected=self._is_expected(q, int(stops[SYNCER])),
+            removed=self._is_removed(q, int(stops[SYNCER])),
         )
 
     def _course(self, q: int) -> _Course:
@@ -116,6 +119,15 @@ class LearnersThen:
         joined = own.last(SYNCER, Kind.LEARNER_JOINED, stop, peer=q)
         ended = max(own.last(SYNCER, Kind.LEARNER_LOST, stop, peer=q), own.last(SYNCER, Kind.SYNCER_STARTED, stop))
         return joined, joined > ended
+
+    def _is_expected(self, q: int, stop: int) -> bool:
+        added = self.events.places(SYNCER, Kind.LEARNER_ADDED, peer=q)
+        return not len(added) or int(added[0]) < stop
+
+    def _is_removed(self, q: int, stop: int) -> bool:
+        own = self.events
+        lost = own.last(SYNCER, Kind.LEARNER_LOST, stop, peer=q)
+        return lost >= 0 and own.reason(SYNCER, lost) == REMOVED
 
     def _is_alive(self, q: int, stop: int, connected: bool) -> bool:
         own = self.events

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from workbench.views.figures.traffic import traffic
     from workbench.views.figures.waits import waits
     from workbench.views.page import save, to_html
+    from workbench.views.pictures import gif, svg
 
 FIGURES = {
     "swimlanes": "figures.swimlanes",
@@ -44,6 +45,7 @@ __all__ = [
     "FIGURES",
     "behind",
     "contributions",
+    "gif",
     "goodput",
     "loss",
     "norms",
@@ -51,6 +53,7 @@ __all__ = [
     "save",
     "staleness",
     "step_times",
+    "svg",
     "swimlanes",
     "to_html",
     "tokens",
@@ -58,7 +61,7 @@ __all__ = [
     "waits",
 ]
 
-_HOMES = {**FIGURES, "save": "page", "to_html": "page"}
+_HOMES = {**FIGURES, "gif": "pictures", "save": "page", "svg": "pictures", "to_html": "page"}
 
 
 def __getattr__(name: str) -> Any:

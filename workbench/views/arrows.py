@@ -20,17 +20,17 @@ Ends = tuple[Array, Array, Array]
 
 def arrow_layers(found: Tables, window: Window) -> list[hv.Element]:
     """Arrows of both kinds that begin and end in the window."""
-    up, down = _contributions(found), _updates(found)
+    up, down = contribution_ends(found), update_ends(found)
     colours = window.theme.text, GREEN
     layers: list[hv.Element] = []
     for ends, label, colour, upward in ((up, "contribution", colours[0], True), (down, "update", colours[1], False)):
-        inside = (ends[0] >= window.low) & (ends[1] <= window.high)
+        inside = (ends[0] >= window.low) & (ends[1] <= window.high) & window.shows(ends[2])
         if 0 < np.count_nonzero(inside) <= ARROWS_MAX:
             layers += _arrows((ends[0][inside], ends[1][inside], ends[2][inside]), window, label, colour, upward)
     return layers
 
 
-def _contributions(found: Tables) -> Ends:
+def contribution_ends(found: Tables) -> Ends:
     """From the capture at the learner to the merge at the syncer."""
     rows, merges = found["contributions"], found["merges"]
     mine = (rows["fate"] == MERGED) & (rows["merge"] >= 0) & (rows["captured_ns"] >= 0)
@@ -38,7 +38,7 @@ def _contributions(found: Tables) -> Ends:
     return since_began(found, rows["captured_ns"][mine]), since_began(found, merged_ns), rows["learner"][mine]
 
 
-def _updates(found: Tables) -> Ends:
+def update_ends(found: Tables) -> Ends:
     """From the first time that an update is handed to the transport to its fold at each learner."""
     events, merges = found["events"], found["merges"]
     folds = events_of(found, Kind.UPDATE_FOLDED)

@@ -34,23 +34,37 @@ class Window(NamedTuple):
     ----------
     low, high : float
         [s] from the start of rounds.
-    lanes : int
-        Of the syncer and the learners.
+    learners : tuple of int
+        Those that have a lane, from top to bottom; the syncer's is above them.
     theme : Theme
     """
 
     low: float
     high: float
-    lanes: int
+    learners: tuple[int, ...]
     theme: Theme
 
+    @property
+    def lanes(self) -> int:
+        """How many there are, with the syncer's."""
+        return len(self.learners) + 1
+
     def lane(self, process: int) -> float:
-        """Height of the lane of a process."""
-        return float(self.lanes - 1 - (0 if process == SYNCER else process - FIRST_LEARNER + 1))
+        """Height of the lane of a process; NaN for one that has none."""
+        if process == SYNCER:
+            return self.lanes - 1.0
+        learner = process - FIRST_LEARNER
+        return self.lanes - 2.0 - self.learners.index(learner) if learner in self.learners else float("nan")
 
     def lanes_of(self, learner: Array) -> Array:
-        """Height of the lane of each learner."""
-        return np.asarray(self.lanes - 2.0 - learner)
+        """Height of the lane of each learner; NaN for those that have none."""
+        table = np.full(max(max(self.learners, default=-1), int(learner.max(initial=-1))) + 2, np.nan)
+        table[list(self.learners)] = self.lanes - 2.0 - np.arange(len(self.learners))
+        return np.asarray(table[learner])
+
+    def shows(self, learner: Array) -> Array:
+        """Whether each learner has a lane."""
+        return np.isin(learner, self.learners)
 
     def touches(self, found: Tables, start_ns: Array, end_ns: Array) -> Array:
         """Whether any of [start, end] is shown."""
@@ -101,11 +115,11 @@ def _step_strip(found: Tables, window: Window) -> list[hv.Element]:
     """Share of each moment that each learner spends in steps, as an image under the syncer's lane."""
     steps, edges = found["steps"], np.linspace(window.low, window.high, BINS + 1)
     strip = np.full((window.lanes, BINS), np.nan)
-    for learner in range(window.lanes - 1):
+    for row, learner in enumerate(window.learners):
         mine = np.flatnonzero(steps["learner"] == learner)
         mine = mine[np.argsort(steps["start_ns"][mine], kind="stable")]
         low, high = (since_began(found, steps[name][mine]) for name in ("start_ns", "end_ns"))
-        strip[learner + 1] = covered(low, high, edges)
+        strip[row + 1] = covered(low, high, edges)
     strip[strip == 0] = np.nan
     axis = Axis("time_s", "", window.low, window.high)
     image = grid(strip, axis, window.low, window.high)
@@ -175,7 +189,7 @@ def late_layers(found: Tables, window: Window) -> list[hv.Element]:
     rows = found["contributions"]
     start_ns = np.where(rows["captured_ns"] >= 0, rows["captured_ns"], rows["arrival_ns"])
     mine = (rows["fate"] == DROPPED) & (rows["arrival_ns"] >= 0)
-    mine &= window.touches(found, start_ns, rows["arrival_ns"])
+    mine &= window.touches(found, start_ns, rows["arrival_ns"]) & window.shows(rows["learner"])
     if not mine.any():
         return []
     start, stop = since_began(found, start_ns[mine]), since_began(found, rows["arrival_ns"][mine])

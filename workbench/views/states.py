@@ -51,6 +51,8 @@ COLOURS = {
 
 LOST_AS = {"heartbeat": "silent", "ended": "ended", "left": "left", "removed": "removed"}
 """What a learner without a connection is, by the reason for which it was lost."""
+OVER = ("left", "ended", "removed")
+"""States that nobody ends."""
 FOR_GOOD = ("left", "ended", "removed", "failed", "quarantined")
 """States that only somebody can end: nobody waits for such a learner."""
 

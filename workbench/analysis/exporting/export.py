@@ -53,7 +53,7 @@ def export(run: RunLike, format: str, out: str | Path, *, force: bool = False) -
     >>> wb.export("runs/first", "perfetto", "first.json")   # doctest: +SKIP
     """
     if format not in WRITERS:
-        raise ConfigError(f"format {format!r} is unknown; allowed: {', '.join(WRITERS)}")
+        raise ConfigError(f"format {format!r} is unknown; allowed: {', '.join(WRITERS)}; pictures: wb.views")
     target = Target(Path(out), folder=format == "csv", force=force)
     (tape,) = opened(run)
     with target as partial:

@@ -1,21 +1,20 @@
 export function render({ model, el }) {
   el.style.display = "none";
   if (window.workbenchLeave) window.workbenchLeave();  // of a page that this one takes the place of
+  Bokeh.documents.forEach(rememberKnown);
   const root = document.documentElement;
   root.lang = "en";
   const main = document.querySelector("body > [data-root-id]");
   if (main) main.setAttribute("role", "main");
 
+  const keep = theme => { try { localStorage.setItem("workbench-theme", theme); } catch { } };
   const stored = () => { try { return localStorage.getItem("workbench-theme"); } catch { return null; } };
   const system = window.matchMedia("(prefers-color-scheme: dark)");
   const wear = () => {
     const theme = stored() || (system.matches ? "dark" : "light");
     if (root.dataset.theme !== theme) { root.dataset.theme = theme; model.send_msg({ theme }); }
   };
-  const turn = () => {
-    try { localStorage.setItem("workbench-theme", root.dataset.theme === "dark" ? "light" : "dark"); } catch { }
-    wear();
-  };
+  const turn = () => { keep(root.dataset.theme === "dark" ? "light" : "dark"); wear(); };
   delete root.dataset.theme;
   wear();
   system.addEventListener("change", wear);
@@ -43,7 +42,14 @@ export function render({ model, el }) {
       }
       row.insertCell().textContent = what;
     }
-    box.append(table);
+    const head = document.createElement("h2"), signs = document.createElement("div");
+    head.textContent = "Signs of learners"; signs.className = "signs";
+    for (const [sign, words] of model.signs) {
+      const one = document.createElement("span"), mark = document.createElement("b");
+      mark.textContent = sign; mark.setAttribute("aria-hidden", "true");
+      one.append(mark, " " + words); signs.append(one);
+    }
+    box.append(table, head, signs);
   });
 
   const copied = async (what, text) => {
@@ -58,7 +64,7 @@ export function render({ model, el }) {
     const link = document.createElement("a");
     link.download = name; link.href = href; document.body.append(link); link.click(); link.remove();
   };
-  const picture = async () => {
+  const picture = async type => {
     const found = [];
     for (const view of Bokeh.index.query(one => one.model.type === "Figure")) {
       if (view.el.getClientRects().length) found.push(view);
@@ -66,10 +72,20 @@ export function render({ model, el }) {
     found.sort((a, b) => a.el.getBoundingClientRect().top - b.el.getBoundingClientRect().top);
     let number = 0;
     for (const view of found) {
-      const link = URL.createObjectURL(await view.export("png").to_blob());
-      save(model.picture + (found.length > 1 ? "-" + ++number : "") + ".png", link);
+      const link = URL.createObjectURL(await view.export(type).to_blob());
+      save(model.picture + (found.length > 1 ? "-" + ++number : "") + "." + type, link);
       setTimeout(() => URL.revokeObjectURL(link), 10000);
     }
+  };
+
+  const load = () => {
+    const input = document.createElement("input");
+    input.type = "file"; input.accept = ".json,application/json";
+    input.addEventListener("change", async () => {
+      const file = input.files[0];
+      if (file) model.send_msg({ layout: file.size > 65536 ? "" : await file.text() });
+    });
+    input.click();
   };
 
   const name = () => {  // what figures are, for those who hear the page
@@ -90,7 +106,11 @@ export function render({ model, el }) {
     || ((one.tagName === "BUTTON" || one.tagName === "A" || one.tagName === "INPUT" || one.tagName === "SUMMARY"
          || one.getAttribute("role") === "button") && (e.key === " " || e.key === "Enter"))));
   const key = e => {
-    if (e.ctrlKey || e.metaKey || e.altKey || typing(e) || document.querySelector("dialog.wb[open]")) return;
+    if (e.altKey || typing(e) || document.querySelector("dialog.wb[open]")) return;
+    if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "k") {
+      e.preventDefault(); openPalette(dialog, model.commands, act, model.places); return;
+    }
+    if (e.ctrlKey || e.metaKey) return;
     if (e.key === "?") { e.preventDefault(); sheet(); return; }
     if (e.key.toLowerCase() === "t" && !e.shiftKey) { e.preventDefault(); turn(); return; }
     const name = e.key.length === 1 ? e.key.toLowerCase() : e.key;
@@ -98,16 +118,23 @@ export function render({ model, el }) {
     e.preventDefault();
     model.send_msg({ key: name, shift: e.shiftKey });
   };
+  const own = {
+    theme: turn, sheet, png: () => picture("png"), svg: () => picture("svg"), load,
+    link: () => copied("Link to this view", window.location.href),
+    commands: () => openPalette(dialog, model.commands, act, model.places),
+  };
+  const act = said => { if (Object.hasOwn(own, said.do || "")) own[said.do](); else model.send_msg(said); };
   const click = e => {
     const hit = path0(e).find(one => one.dataset && one.dataset.do);
     if (!hit) return;
     e.preventDefault();
-    const said = { ...hit.dataset };
-    if (said.do === "theme") turn();
-    else if (said.do === "sheet") sheet();
-    else if (said.do === "png") picture();
-    else if (said.do === "link") copied("Link to this view", window.location.href);
-    else model.send_msg(said);
+    act({ ...hit.dataset });
+    const root = hit.getRootNode(), same = JSON.stringify({ ...hit.dataset });  // it may be drawn anew: focus stays on it
+    setTimeout(() => {
+      if (hit.isConnected || (root.activeElement && root.activeElement !== document.body)) return;
+      const now = [...root.querySelectorAll("[data-do]")].find(one => JSON.stringify({ ...one.dataset }) === same);
+      if (now) now.focus();
+    }, 400);
   };
   const back = () => model.send_msg({ search: window.location.search });
   window.addEventListener("keydown", key);
@@ -118,6 +145,7 @@ export function render({ model, el }) {
     if (!address || address === window.location.search) return;
     if (replace) history.replaceState(null, "", address); else history.pushState(null, "", address);
   });
+  model.on("wear", () => { if (model.wear) { keep(model.wear); wear(); } });
   model.on("to", () => { if (model.to) window.location.assign(model.to); });
   model.on("text", () => { if (model.text.text) copied(model.text.title, model.text.text); });
   model.on("file", () => {

@@ -1,4 +1,4 @@
-"""Cells of the learner grid: the same for a run that goes on and for a moment of a tape."""
+"""Cells of the learner grid: the same for a run that goes on, for a moment of a tape, and in pictures of either."""
 
 from __future__ import annotations
 
@@ -23,18 +23,34 @@ def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
     return cell(str(one["label"]), state, one.get("step"), one.get("behind"), one.get("loss"), notes, button)
 
 
+def then_cells(moment: Moment) -> list[Cell]:
+    """All learners that the run had at a moment of a tape."""
+    return [then_cell(one, moment) for one in moment.learners if one.expected]
+
+
 def then_cell(then: LearnerThen, moment: Moment) -> Cell:
     """A learner as it was at a moment of a tape."""
     notes = [f"under {', '.join(then.faults)}" if then.faults else "", f"merged {then.merged:,}"]
+    behind = _behind(then, moment)
+    return cell(f"L{then.learner}", state_then(then, moment), then.n, behind, then.loss, notes, "")
+
+
+def behind_then(moment: Moment) -> dict[int, float]:
+    """Versions that each learner was behind at a moment, mean over fragments."""
+    return {one.learner: _behind(one, moment) for one in moment.learners}
+
+
+def _behind(then: LearnerThen, moment: Moment) -> float:
     versions = list(moment.versions)
     held = [max(base, 0) for base in then.base] or [0] * len(versions)
-    behind = sum(v - b for v, b in zip(versions, held, strict=True)) / max(len(versions), 1)
-    return cell(f"L{then.learner}", state_then(then, moment), then.n, behind, then.loss, notes, "")
+    return sum(v - b for v, b in zip(versions, held, strict=True)) / max(len(versions), 1)
 
 
 def state_then(then: LearnerThen, moment: Moment) -> str:
     """The word for what a learner did at a moment."""
     faults = [kind.replace("_", " ") for kind in then.faults]
+    if then.removed:
+        return "removed"
     if moment.ended:
         return "ended"
     if not then.alive:

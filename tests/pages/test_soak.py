@@ -1,0 +1,158 @@
+"""What the pages cost: a run of many learners watched for a minute, fifty visitors, a tape of a million events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.engine.real_runs import until
+from tests.pages.long_tape import write_long
+from tests.pages.soaking import LEARNERS, NAME, Measured, measured
+from tests.pages.tabs import Tab
+from workbench.pages.demo import DEMO
+from workbench.pages.live_page import TICK_MS
+from workbench.pages.recording import Recording
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(1200)]
+
+WATCHED_S, ALONE_S = 60.0, 15.0
+TICK_LIMIT_S = 0.020
+VISITORS = 50
+FORGOTTEN_S = 120.0
+"""The server forgets sessions that nobody uses after half a minute."""
+KEPT_BYTES_MAX = 80e6
+EVENTS = 1_000_000
+CURSOR_LIMIT_S, PAINT_LIMIT_S = 0.100, 3.0
+MOVES = 20
+FRAMES = """() => { window.frames_ = 0;
+  for (const one of Bokeh.documents[0]._all_models.values())
+    if (one.type === "Figure" && one.title.text.startsWith("what each process did"))
+      one.x_range.change.connect(() => { window.frames_ += 1; }); }"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
+    root = tmp_path_factory.mktemp("runs")
+    with measured(root) as found:
+        yield found
+
+
+def over(server: Measured, seconds: float) -> dict[str, float]:
+    """What its figures grew by in some time."""
+    before, began = server.figures(), time.monotonic()
+    time.sleep(seconds)
+    after = server.figures()
+    return {**{name: after[name] - before[name] for name in after}, "wall_s": time.monotonic() - began}
+
+
+def test_a_run_of_many_learners_costs_little(server: Measured, browser: Any) -> None:
+    name = f"{Path(str(server.server.args[-1])).name}/{NAME}"
+    tab = Tab(browser)
+    tab.page.goto(server.served.url(server.served.control, "live", name))
+    tab.cell(LEARNERS - 1, "training")
+    tab.page.evaluate(FRAMES)
+    watched, frames = over(server, WATCHED_S), tab.page.evaluate("window.frames_")
+    tab.close(server.served.port)
+    until(lambda: server.figures()["pages"] == 0, "the page is forgotten", FORGOTTEN_S)
+    alone = over(server, ALONE_S)
+    rates = {key: one["cpu_s"] / one["wall_s"] for key, one in (("watched", watched), ("alone", alone))}
+    each_s = (rates["watched"] - rates["alone"]) * watched["wall_s"] / watched["ticks"]
+    print(
+        f"{LEARNERS} learners, {watched['events'] / watched['wall_s']:,.0f} events/s: {rates['watched']:.3f} CPU s/s "
+        f"with a page, {rates['alone']:.3f} without; {watched['ticks'] / watched['wall_s']:.1f} ticks/s of "
+        f"{each_s * 1e3:.1f} ms ({watched['tick_s'] / watched['ticks'] * 1e3:.1f} ms in the tick itself), "
+        f"{frames / WATCHED_S:.1f} frames/s in the browser"
+    )
+    assert each_s < TICK_LIMIT_S, each_s
+    assert frames > 0.5 * WATCHED_S * 1e3 / TICK_MS, frames
+
+
+def test_memory_comes_back_when_visitors_leave(server: Measured, browser: Any) -> None:
+    visit(server, browser, 3)
+    forgotten(server)
+    before = server.figures()
+    visit(server, browser, VISITORS)
+    most = server.figures()
+    forgotten(server)
+    after = server.figures()
+    kept = after["rss"] - before["rss"]
+    print(
+        f"{VISITORS} visitors: {most['sessions']:.0f} sessions at most, {before['rss'] / 1e6:.0f} MB before, "
+        f"{most['rss'] / 1e6:.0f} MB with them, {after['rss'] / 1e6:.0f} MB after; "
+        f"documents {before['documents']:.0f} and {after['documents']:.0f}"
+    )
+    assert after["documents"] <= before["documents"] and after["pages"] == 0
+    assert kept < KEPT_BYTES_MAX, kept
+
+
+def visit(server: Measured, browser: Any, times: int) -> None:
+    tab = Tab(browser)
+    for number in range(times):
+        tab.page.goto(server.served.url(server.served.view, "replay", DEMO.name, 700 + number))
+        tab.at(700 + number)
+    tab.close(server.served.port)
+
+
+def forgotten(server: Measured) -> None:
+    """Wait until nothing is kept for anybody."""
+
+    def none() -> bool:
+        told = server.figures()
+        return told["sessions"] == told["pages"] == 0
+
+    until(none, "all are forgotten", FORGOTTEN_S)
+
+
+def test_a_cursor_moves_fast_on_a_tape_of_a_million_events(tmp_path: Path, browser: Any) -> None:
+    root = tmp_path / "runs"
+    root.mkdir()
+    began = time.monotonic()
+    write_long(root / "long", EVENTS)
+    print(f"the tape was written in {time.monotonic() - began:.0f} s")
+    used_s = time.process_time()
+    recording = Recording(root / "long")
+    opened_s = time.process_time() - used_s
+    recording.look(recording.count // 2)
+    took = [_looked(recording, event) for event in np.linspace(0, recording.count - 1, 40).astype(int).tolist()]
+    print(
+        f"{recording.count:,} events: opened in {opened_s:.2f} s, a cursor takes {np.median(took) * 1e3:.0f} ms "
+        f"(median), {max(took) * 1e3:.0f} ms at most"
+    )
+    assert np.median(took) < CURSOR_LIMIT_S and opened_s < PAINT_LIMIT_S
+    _in_a_browser(root, browser, recording)
+
+
+def _looked(recording: Recording, event: int) -> float:
+    used_s = time.thread_time()
+    recording.look(event)
+    return time.thread_time() - used_s
+
+
+def _in_a_browser(root: Path, browser: Any, recording: Recording) -> None:
+    count = recording.count
+    with measured(root) as server:
+        tab = Tab(browser)
+        before, began = server.figures()["cpu_s"], time.monotonic()
+        tab.page.goto(server.served.url(server.served.view, "replay", "runs/long", count // 2))
+        tab.page.locator(".banner", has_text="Opening the tape").or_(tab.page.locator(".row.at")).first.wait_for()
+        first_s = time.monotonic() - began
+        tab.at(count // 2)
+        shown_s, used_s = time.monotonic() - began, server.figures()["cpu_s"] - before
+        tab.page.locator("canvas").nth(1).wait_for()
+        drawn_s = time.monotonic() - began
+        before, event = server.figures()["cpu_s"], count // 2
+        for _ in range(MOVES):
+            event = recording.step(event, "merge", forward=True)
+            tab.page.keyboard.press("]")
+            tab.at(event)
+        moved_s = (server.figures()["cpu_s"] - before) / MOVES
+        print(
+            f"in the browser: {first_s:.1f} s to the first word, {shown_s:.1f} s to the state ({used_s:.1f} CPU s of "
+            f"the server), {drawn_s:.1f} s to the figures; {moved_s * 1e3:.0f} CPU ms of the server for a step"
+        )
+        tab.close(server.served.port)
