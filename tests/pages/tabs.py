@@ -7,6 +7,8 @@ from typing import Any
 
 GUARD_MS = 120_000
 WIDTHS = (1280, 800)
+FIGURES = '[...Bokeh.index.query(one => one.model.type === "Figure")].map(one => one.model)'
+"""Figures that are shown now: documents know of those before them for a while."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

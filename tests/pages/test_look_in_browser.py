@@ -9,7 +9,7 @@ import pytest
 
 from tests.pages.axe import assert_accessible, findings
 from tests.pages.serving import Served
-from tests.pages.tabs import Tab
+from tests.pages.tabs import FIGURES, Tab
 from workbench.pages.demo import DEMO
 
 pytestmark = pytest.mark.browser
@@ -88,8 +88,7 @@ def test_the_theme_turns_without_a_new_page_figures_included(pages: Served, brow
     page.locator("canvas").nth(1).wait_for()
     navigations: list[str] = []
     page.on("framenavigated", lambda frame: navigations.append(frame.url))
-    grounds = """() => [...Bokeh.documents[0]._all_models.values()]
-      .filter(one => one.type === "Figure").map(one => one.background_fill_color)"""
+    grounds = f"() => {FIGURES}.map(one => one.background_fill_color)"
     ground = "() => getComputedStyle(document.body).backgroundColor"
     before = page.evaluate(ground)
     page.keyboard.press("t")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.real_runs import until
 from tests.pages.serving import Served
-from tests.pages.tabs import Tab
+from tests.pages.tabs import FIGURES, Tab
 from workbench.pages.demo import DEMO
 from workbench.pages.recording import Recording
 from workbench.tape import open_tape
@@ -19,14 +19,24 @@ from workbench.tape import open_tape
 pytestmark = pytest.mark.browser
 
 START = 700
-CHOOSING = """() => { for (const one of Bokeh.documents[0]._all_models.values()) {
-  const tools = one.type === "Figure" ? one.toolbar.tools : [];
+CHOOSING = (
+    f"() => {{ const all = {FIGURES};"
+    """ for (const one of all) {
+  const tools = one.toolbar.tools;
   const tool = tools.find(tool => tool.type === "BoxSelectTool");
   if (tool) { for (const other of tools) if (other.active) other.active = false; tool.active = true; } } }"""
-LANES = """() => [...Bokeh.documents[0]._all_models.values()].filter(one => one.type === "Figure")
+)
+BOX = """() => { const all = [...Bokeh.index.query(one => one.model.type === "Figure")];
+  const lanes = all.find(view => view.model.title.text.startsWith("What each process did")).el;
+  lanes.scrollIntoView({ block: "center" });
+  return lanes.getBoundingClientRect().toJSON(); }"""
+LANES = (
+    f"() => {FIGURES}"
+    """
   .map(one => one.left.map(axis => Object.fromEntries(axis.major_label_overrides || [])))
   .flat().map(one => Object.entries(one).sort((a, b) => b[0] - a[0]).map(pair => pair[1]))
   .filter(names => names.includes("syncer"))[0] || []"""
+)
 
 
 @pytest.fixture
@@ -43,7 +53,7 @@ def command(tab: Tab, text: str) -> None:
     tab.page.keyboard.press("Control+k")
     tab.page.get_by_role("combobox", name="command").fill(text)
     tab.page.keyboard.press("Enter")
-    tab.page.get_by_role("dialog").wait_for(state="detached")
+    tab.page.get_by_role("dialog", name="Commands").wait_for(state="detached")
 
 
 def test_commands_are_found_by_typing_and_do_what_their_keys_do(tab: Tab) -> None:
@@ -77,7 +87,6 @@ def test_commands_are_found_by_typing_and_do_what_their_keys_do(tab: Tab) -> Non
 def command_sheet(tab: Tab) -> None:
     tab.page.locator("h1").click()
     command(tab, "keys of this")
-    # the sheet is a dialog of its own, which takes the list's place
     tab.page.get_by_role("dialog", name="Keys of this page").wait_for()
     tab.page.keyboard.press("Escape")
 
@@ -126,7 +135,7 @@ def _drag(tab: Tab) -> None:
     """Over the lanes, with the tool for that."""
     page = tab.page
     page.evaluate(CHOOSING)
-    box = page.locator("canvas").first.bounding_box()
+    box = page.evaluate(BOX)
     page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + box["height"] * 0.4)
     page.mouse.down()
     page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5, steps=6)
@@ -154,7 +163,9 @@ def test_a_layout_is_saved_and_loaded(tab: Tab, tmp_path: Path, pages: Served, b
     other.page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
     until(lambda: other.page.evaluate(LANES) == ["syncer", "L0", "L1", "L3"], "L2 has no lane here either")
     other.page.get_by_role("heading", name=f"Event {START:,}").wait_for(state="hidden")
-    assert other.page.get_by_label("figure", exact=True).input_value() == "norms"
+    until(
+        lambda: other.page.get_by_label("figure", exact=True).input_value() == "norms", "the figure is that of the file"
+    )
     path.write_text("{}", encoding="utf-8")
     _load(other, path)
     other.page.locator(".banner.bad", has_text="this file is no layout").wait_for()
@@ -172,6 +183,6 @@ def test_the_lanes_show_more_and_less_of_the_run(tab: Tab) -> None:
     page.keyboard.press("s")
     page.wait_for_url("**wide=20000**")
     page.keyboard.press("f")
-    page.wait_for_function("() => /wide=[3-9]\\\\d{4}/.test(window.location.search)")
+    page.wait_for_function(r"() => /wide=[3-9]\d{4}/.test(window.location.search)")
     page.keyboard.press("f")
-    until(lambda: "wide" not in page.url, "as usual again")
+    page.wait_for_function("() => !window.location.search.includes('wide')")

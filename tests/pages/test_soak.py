@@ -13,7 +13,7 @@ import pytest
 from tests.engine.real_runs import until
 from tests.pages.long_tape import write_long
 from tests.pages.soaking import LEARNERS, NAME, Measured, measured
-from tests.pages.tabs import Tab
+from tests.pages.tabs import FIGURES, Tab
 from workbench.pages.demo import DEMO
 from workbench.pages.live_page import TICK_MS
 from workbench.pages.recording import Recording
@@ -29,10 +29,13 @@ KEPT_BYTES_MAX = 80e6
 EVENTS = 1_000_000
 CURSOR_LIMIT_S, PAINT_LIMIT_S = 0.100, 3.0
 MOVES = 20
-FRAMES = """() => { window.frames_ = 0;
-  for (const one of Bokeh.documents[0]._all_models.values())
-    if (one.type === "Figure" && one.title.text.startsWith("what each process did"))
+FRAMES = (
+    f"() => {{ window.frames_ = 0; const all = {FIGURES};"
+    """
+  for (const one of all)
+    if (one.title.text.startsWith("what each process did"))
       one.x_range.change.connect(() => { window.frames_ += 1; }); }"""
+)
 
 
 @pytest.fixture(scope="module")

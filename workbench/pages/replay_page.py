@@ -70,7 +70,6 @@ class _Replay:
         self.browser.heard = self._heard
         self.view = ReplayView(session, recording, document, theme, self.browser, self.at)
         self.view.asked.update(go=self.go, move=self.move, choose=self.choose)
-        self.browser.commands = commands(recording, self.view.panes)
 
     def _checked(self, asked: Address) -> Address:
         last = self.recording.count - 1
@@ -88,12 +87,9 @@ class _Replay:
         name = self.session.address.run
         links = [("live", self.session.link(LIVE, name))] if self._going else []
         links += [("compare", self.session.link(COMPARE, name)), ("runs", self.session.link(START))]
-        return [
-            style.header(name, self._badges(), links),
-            *self._captions(),
-            *self.view.parts(self.at),
-            self.browser,
-        ]
+        shown = self.view.parts(self.at)
+        self.browser.commands = commands(self.recording, self.view.panes)
+        return [style.header(name, self._badges(), links), *self._captions(), *shown, self.browser]
 
     def _badges(self) -> list[str]:
         attrs = self.recording.tape.attrs
