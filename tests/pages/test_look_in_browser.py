@@ -62,6 +62,20 @@ def test_axe_finds_nothing_serious_in_what_lies_on_top(pages: Served, browser: A
     tab.close(pages.port)
 
 
+def test_what_is_wrong_in_a_shadow_root_is_found(pages: Served, browser: Any) -> None:
+    tab = Tab(browser)
+    tab.page.goto(pages.url(pages.view))
+    tab.page.locator("h1").wait_for()
+    tab.page.evaluate("""() => {
+      const host = document.createElement("div"), root = host.attachShadow({ mode: "open" });
+      root.innerHTML = "<button></button><p style='color: #bbb; background: #fff'>faint letters</p>";
+      document.body.append(host);
+    }""")
+    found = "\n".join(findings(tab.page))
+    assert "button-name" in found and "color-contrast" in found and ">>>" in found
+    tab.close(pages.port)
+
+
 def test_the_keyboard_reaches_controls_in_order_and_focus_is_seen(pages: Served, browser: Any) -> None:
     tab = Tab(browser)
     tab.page.goto(pages.url(pages.control, "replay", DEMO.name, 700))

@@ -81,21 +81,19 @@ class _Live:
         self._callback = pn.state.add_periodic_callback(self._tick, period=TICK_MS)
         list_of_events = pn.Column(self.events, styles=style.scrolled(300), sizing_mode="stretch_width", margin=0)
         panes, events = self.panes, style.html("<h2>Events</h2>")
-        left = [
-            panes.card("learners", style.html("<h2>Learners</h2>"), self.grid),
-            panes.keep("controls", self.controls.panel()),
-            panes.panel(),
-        ]
-        right = [
-            panes.card("lanes", self._lanes_said, self.lane_box),
+        figures = [
             panes.card("loss", self.loss.pane),
             panes.card("events", events, self.with_merges, list_of_events, self.not_shown),
         ]
+        learners = panes.card("learners", style.html("<h2>Learners</h2>"), self.grid)
+        lanes = panes.card("lanes", self._lanes_said, self.lane_box)
         whole = style.page(
             self.header,
             self.banner,
             panes.keep("vitals", self.vitals),
-            style.beside(style.column(*left, share=5), style.column(*right, share=7)),
+            style.pair([learners], [lanes]),
+            style.pair([panes.keep("controls", self.controls.panel())], figures),
+            panes.panel(),
             self.browser,
         )
         self._offer()

@@ -62,4 +62,4 @@ class Panes:
         files = style.do("layout", "save", "save: this layout as a file") + style.do(
             "load", "load", "load: a layout from a file"
         )
-        self._said.object = f'<h2>Layout</h2><div class="dos">{made}</div><div class="dos next">{files}</div>'
+        self._said.object = f'<h2>Layout</h2><div class="dos">{made}</div><div class="dos">{files}</div>'

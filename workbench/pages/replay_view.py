@@ -95,24 +95,24 @@ class ReplayView:
         around = pn.Column(self.events, styles=style.scrolled(360), sizing_mode="stretch_width", margin=0)
         panes = self.panes
         grounds = style.html(self.drawing.grounds)
-        left = [
-            panes.card("learners", style.html("<h2>Learners at the cursor</h2>"), self.grid),
+        learners = panes.card("learners", style.html("<h2>Learners at the cursor</h2>"), self.grid)
+        lanes = panes.card("lanes", self._lane_box, self.drawing.lane_pane, grounds)
+        events = [
             panes.card("events", style.html("<h2>Events around the cursor</h2>"), self.listed, around),
             panes.card("chosen part", self._chosen),
-            panes.keep("fork", self.fork.panel()),
-            panes.keep("take away", self.share.panel()),
-            panes.panel(),
         ]
-        right = [
-            panes.card("lanes", self._lane_box, self.drawing.lane_pane, grounds),
+        figures = [
             panes.card("why", self.inspector),
             panes.card("figure", self.which, self.drawing.course_pane, self.drawing.words),
         ]
+        more = [panes.keep("take away", self.share.panel()), panes.panel()]
         return [
             panes.keep("cursor", self.transport.panel()),
             self._note,
             panes.keep("vitals", self.vitals),
-            style.beside(style.column(*left, share=5), style.column(*right, share=7)),
+            style.pair([learners], [lanes]),
+            style.pair(events, figures),
+            style.pair([panes.keep("fork", self.fork.panel())], more),
         ]
 
     def say(self, text: str, *, bad: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import panel as pn
 
-from workbench.pages.looks import BAD, CARD, HAIR, LINE, LINK, NOW, PAST, PRESS, QUIET, TEXT
+from workbench.pages.looks import BAD, CARD, HAIR, LINE, LINK, PAST, PRESS, QUIET, TEXT
 
 SHEET = f"""
 :host {{ font-family: system-ui, -apple-system, "Segoe UI", sans-serif; font-size: 14px; color: {TEXT}; }}
@@ -37,7 +37,10 @@ td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}
 .runs td:first-child {{ width: 60%; }}
 button.do {{ font: inherit; font-size: 13px; color: {TEXT}; background: {PRESS}; border: 1px solid {LINE};
   border-radius: 5px; padding: 1px 10px; cursor: pointer; white-space: nowrap; }}
-button.do[aria-pressed="true"] {{ background: {NOW}; border-color: {QUIET}; }}
+button.do[aria-pressed="true"]::before {{ content: "✓ " / ""; }}
+button.do[aria-pressed="false"] {{ color: {QUIET}; border-style: dashed; }}
+.dos + .dos {{ margin-top: 6px; }}
+details.lanes {{ margin-bottom: 6px; }}
 .chips {{ display: flex; flex-wrap: wrap; gap: 6px 14px; margin-top: 6px; }}
 .chip {{ display: inline-flex; gap: 4px; align-items: center; }}
 details > summary {{ cursor: pointer; }}
@@ -98,6 +101,11 @@ def column(*parts: Any, share: int = 1, least: int = 420) -> pn.Column:
     """A column of `beside`: its share of the room, and from which width on it stands alone [pixels]."""
     styles = {"flex": f"{share} 1 {least}px", "min-width": "0", "gap": f"{SPACE}px"}
     return pn.Column(*parts, sizing_mode="stretch_width", margin=0, styles=styles)
+
+
+def pair(left: Sequence[Any], right: Sequence[Any]) -> pn.FlexBox:
+    """Two columns of cards, the right one somewhat wider."""
+    return beside(column(*left, share=5), column(*right, share=7))
 
 
 def header(name: str, badges: str | Sequence[str], links: Iterable[tuple[str, str]]) -> pn.pane.HTML:
