@@ -109,14 +109,14 @@ class _Live:
             self._load(str(said["layout"]))
         elif "do" in said:
             self._do(said)
-        elif said.get("key") == "k":
+        elif said.get("key") == "k" and self.controls.learner < len(self.grid.cells):
             self._clicked({"act": self.grid.cells[self.controls.learner]["button"], "learner": self.controls.learner})
         elif str(said.get("key", "")).isdecimal():
             self._clicked({"choose": int(said["key"]) - 1})
 
     def _do(self, said: dict[str, Any]) -> None:
         """Buttons in tables and cards, and commands."""
-        what, learner = said["do"], str(said.get("learner", ""))
+        what, learner, self._problem = said["do"], str(said.get("learner", "")), ""
         if what == "undo":
             self.controls.undo(said.get("number"))
         elif what == "act":
@@ -232,8 +232,8 @@ class _Live:
         badges = [phase, f"preset {config.preset}" if config.preset else "", f"seed {config.seed}",
                   "" if self.session.may_control else "view only"]  # fmt: skip
         _put(self.header, style.header_html(name, badges, links))
-        if self._problem and not bad:
-            said, way_on, bad = self._problem, "", True
+        if self._problem and not said:
+            said, bad = self._problem, True
         if said:
             _put(self.banner, style.banner_html(said, way_on, bad=bad))
         if self.banner.visible != bool(said):

@@ -96,7 +96,7 @@ class EventList(Component):
 .sign {{ color: {QUIET}; text-align: center; }}
 .text {{ overflow-wrap: anywhere; }}
 button {{ font: inherit; border: 0; background: none; padding: 0; cursor: pointer; }}
-button:focus-visible {{ outline: 2px solid {PAST}; }}
+button:focus-visible, [role=list]:focus-visible {{ outline: 2px solid {PAST}; }}
 .row.can {{ cursor: pointer; }} .row.can:hover {{ background: {HOVER}; }}
 .row.past {{ border-left: 4px solid {PAST}; }} .row.future {{ border-left: 4px solid {FUTURE}; }}
 .row.beside {{ border-left: 4px solid transparent; color: {QUIET}; }}

@@ -15,6 +15,7 @@ export function render({ model, el }) {
   el.append(list);
   const draw = () => {
     list.setAttribute("aria-label", model.label);
+    list.tabIndex = model.rows.some(data => data.event >= 0) ? -1 : 0;  // who has no mouse can scroll it
     list.replaceChildren(...model.rows.map(data => {
       const row = document.createElement("div");
       row.className = "row " + data.rel + (data.at ? " at" : "");
