@@ -89,7 +89,10 @@ def button(name: str, *, kind: str = "", outline: bool = False, **options: Any) 
     """A button: plain, ``primary`` or ``danger``.  Panel 1.10 has other words for the looks of buttons than 1.9."""
     words = ("color", "variant") if "variant" in pn.widgets.Button.param else ("button_type", "button_style")
     looks = {words[0]: kind} if kind else {}
-    return pn.widgets.Button(name=name, **looks, **({words[1]: "outline"} if outline else {}), **options)
+    if outline:  # its letters in the colour of danger are too faint on a dark ground
+        looks[words[1]] = "outline"
+        options["stylesheets"] = [f".bk-btn {{ color: {TEXT} !important; border-color: {BAD} !important; }}"]
+    return pn.widgets.Button(name=name, **looks, **options)
 
 
 def beside(*parts: Any) -> pn.FlexBox:

@@ -97,7 +97,13 @@ export function render({ model, el }) {
       }
     }
   };
-  const naming = setInterval(name, 500);
+  const label = () => {  // Panel draws the words of a check box beside it without saying that they are its name
+    for (const view of Bokeh.index.query(one => one.model.type === "Checkbox")) {
+      const box = view.shadow_el.querySelector("input");
+      if (box && box.getAttribute("aria-label") !== view.model.label) box.setAttribute("aria-label", view.model.label);
+    }
+  };
+  const naming = setInterval(() => { name(); label(); }, 500);
 
   const path0 = e => e.composedPath();
   const typing = e => path0(e).some(one => one.tagName && (
