@@ -34,6 +34,8 @@ WATCH = """(cell, words) => {
   new MutationObserver(() => { if (words.includes(cell.dataset.state)) window.shown ||= Date.now(); })
     .observe(cell, { attributes: true, attributeFilter: ["data-state"] });
 }"""
+TITLES = """() => Bokeh.documents.flatMap(one => [...one._all_models.values()])
+  .filter(one => one.title?.text && one.x_range).map(one => [one.title.text, one.x_range.end])"""
 BANDS = """() => [...Bokeh.documents[0]._all_models.values()]
   .filter(one => one.type === "ColumnDataSource" && one.data.what)
   .flatMap(one => [...one.data.what].filter(text => text.startsWith("fault: ")))"""
@@ -164,6 +166,22 @@ def test_what_is_refused_says_why_and_the_field_goes_back(watched: tuple[Tab, Ru
     until(lambda: page.get_by_label("quorum").input_value() == "1", "the field shows what is in force")
     inject(tab, "slow", 0, factor="none")
     page.locator("table.clicks").get_by_text("refused: factor = 'none'; allowed: a number").wait_for()
+
+
+def test_figures_of_the_run_so_far_are_drawn_and_drawn_again(watched: tuple[Tab, Run]) -> None:
+    tab, _ = watched
+    page = tab.page
+    page.get_by_text("drawn from the tape, again every").wait_for()
+    first = reach(tab, "Staleness")
+    page.wait_for_function(f"({TITLES})().some(([title, end]) => title.startsWith('Staleness') && end > {first})")
+    page.get_by_label("figure of the run so far").select_option("goodput")
+    page.wait_for_function(f"({TITLES})().some(([title]) => title.startsWith('Goodput'))")
+    page.get_by_label("figure of the run so far").select_option("staleness")
+
+
+def reach(tab: Tab, title: str) -> float:
+    """How far a figure reaches on its axis of rounds or time."""
+    return max(float(end) for said, end in tab.page.evaluate(TITLES) if said.startswith(title))
 
 
 def test_a_lasting_fault_is_undone_by_healing(watched: tuple[Tab, Run]) -> None:

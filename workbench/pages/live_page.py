@@ -20,6 +20,7 @@ from workbench.pages.live_commands import KEYS, SHEET, commands
 from workbench.pages.live_figures import LaneFigure, LossFigure
 from workbench.pages.panes import Panes
 from workbench.pages.session import Session
+from workbench.pages.so_far import SoFar
 from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
@@ -63,6 +64,7 @@ class _Live:
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
         self._choice, self._unfolded, self._learners = LaneChoice(), False, range(0)
+        self.so_far = SoFar(session.site, watcher.run.path)
         self.loss, self.lanes = LossFigure(), LaneFigure(range(watcher.learners))
         self.lane_box = pn.Column(self.lanes.pane, sizing_mode="stretch_width", margin=0)
         self._lanes_said, self.panes = style.html(""), Panes()
@@ -83,6 +85,7 @@ class _Live:
         panes, events = self.panes, style.html("<h2>Events</h2>")
         figures = [
             panes.card("loss", self.loss.pane),
+            panes.card("figure", *self.so_far.parts()),
             panes.card("events", events, self.with_merges, list_of_events, self.not_shown),
         ]
         learners = panes.card("learners", style.html("<h2>Learners</h2>"), self.grid)
@@ -104,6 +107,7 @@ class _Live:
         if "theme" in said:
             self._theme = THEMES.get(str(said["theme"]), LIGHT)
             self.loss.wear(self._theme)
+            self.so_far.wear(self._theme)
             self.lanes.wear(self._theme)
         elif "layout" in said:
             self._load(str(said["layout"]))
@@ -186,6 +190,7 @@ class _Live:
             status, over, heard_s = watcher.status, watcher.over, watcher.heard_s
             self._say(status, over, time.monotonic() - heard_s)
             self.loss.update(watcher.course)
+            self.so_far.tick(shown=status is not None and "figure" not in self.panes.hidden)
             self.controls.update()
             self._list()
             if status is not None:

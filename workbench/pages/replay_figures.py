@@ -8,6 +8,7 @@ from typing import Any
 
 import holoviews as hv
 import numpy as np
+import xarray as xr
 from bokeh.events import SelectionGeometry, Tap
 from bokeh.models import BoxSelectTool, ColumnDataSource
 from bokeh.models.annotations import BoxAnnotation, Span
@@ -24,9 +25,10 @@ from workbench.views.palette import BLUE, GREEN, YELLOW, theme_of
 
 IDLE_S = 0.5
 """So long nobody does anything before that is drawn narrow, if one wants that [s]."""
+HEIGHT = 230
 EDGE = 0.1
 """Part of the lanes at each end where the cursor makes them move on."""
-__all__ = ["Course", "Lanes", "cursor", "frame"]  # the import of frame loads the backend
+__all__ = ["Course", "Lanes", "cursor", "frame", "rendered"]  # the import of frame loads the backend
 
 Chosen = Callable[[float, float], None]
 """Takes the part of the run that was dragged over [s]."""
@@ -69,6 +71,11 @@ def _selected(chosen: Chosen, event: Any) -> None:
         chosen(*sorted((float(told["x0"]), float(told["x1"]))))
 
 
+def rendered(tape: xr.DataTree, name: str, theme: str) -> Any:
+    """A figure of `COURSES` as Bokeh draws it.  Waits: it takes up to seconds."""
+    return hv.render(getattr(views, name)(tape, height=HEIGHT, theme=theme, **COURSES[name]), backend="bokeh")
+
+
 class Course:
     """One figure of the whole run.  Waits: drawing takes up to seconds.
 
@@ -89,8 +96,7 @@ class Course:
     """
 
     def __init__(self, recording: Recording, name: str, theme: str, chosen: Chosen, picked: Picked) -> None:
-        options: dict[str, Any] = {"height": 230, "theme": theme, **COURSES[name]}
-        self.figure = hv.render(getattr(views, name)(recording.tape, **options), backend="bokeh")
+        self.figure = rendered(recording.tape, name, theme)
         if not self.figure.right:
             self.figure.min_border_right = 16
         self.over_time = OverTime(self.figure, theme, chosen) if name in OVER_TIME else None

@@ -1,0 +1,87 @@
+"""A figure of a whole run that goes on, drawn from its tape so far: again and again, in another thread."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import panel as pn
+
+from workbench.config import ConfigError
+from workbench.pages import style
+from workbench.pages.replay_drawing import COURSES
+from workbench.pages.site import Site
+from workbench.tape import TapeError, open_tape
+from workbench.views.palette import LIGHT, Theme
+
+EVERY_S = 5.0
+SHARE = 0.05
+"""Of one core that drawing may take at most."""
+FIRST = "staleness"
+
+
+class SoFar:
+    """A choice of figures, and the one that is chosen.
+
+    Parameters
+    ----------
+    site : Site
+    path : Path
+        Folder of the run.
+    """
+
+    def __init__(self, site: Site, path: Path) -> None:
+        self._site, self._path = site, path
+        self._theme: Theme = LIGHT
+        self._under_way: Future[tuple[Any, float]] | None = None
+        self._due_s = 0.0
+        options = {name.replace("_", " "): name for name in COURSES if name != "loss"}
+        self.choice = pn.widgets.Select(name="figure of the run so far", options=options, value=FIRST, width=200)
+        self.choice.param.watch(lambda _: self._soon(), "value")
+        self.pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
+        self.said = style.html('<p class="quiet">drawn from the tape, some seconds behind</p>')
+
+    def parts(self) -> tuple[Any, ...]:
+        """What stands in its card."""
+        return self.choice, self.pane, self.said
+
+    def wear(self, theme: Theme) -> None:
+        """Take on a theme."""
+        self._theme = theme
+        self._soon()
+
+    def _soon(self) -> None:
+        self._due_s = 0.0
+
+    def tick(self, *, shown: bool) -> None:
+        """Take over what has been drawn, and have it drawn anew when it is time."""
+        if self._under_way is not None and self._under_way.done():
+            self._take(self._under_way)
+            self._under_way = None
+        if self._under_way is None and shown and time.monotonic() >= self._due_s:
+            self._due_s = float("inf")
+            self._under_way = self._site.drawing.submit(_drawn, self._path, str(self.choice.value), self._theme.name)
+
+    def _take(self, done: Future[tuple[Any, float]]) -> None:
+        wait_s = EVERY_S
+        try:
+            figure, took_s = done.result()
+        except (TapeError, ConfigError, OSError) as error:  # the tape has only just begun
+            self.said.object = f'<p class="quiet">{escape(str(error))}</p>'
+        else:
+            self.pane.object = figure
+            wait_s = max(EVERY_S, took_s / SHARE)
+            self.said.object = f'<p class="quiet">drawn from the tape, again every {wait_s:.0f} s</p>'
+        if self._due_s == float("inf"):  # nothing else was chosen meanwhile
+            self._due_s = time.monotonic() + wait_s
+
+
+def _drawn(path: Path, name: str, theme: str) -> tuple[Any, float]:
+    """A figure of the tape as it is now, and how long that took [s]."""
+    from workbench.pages.replay_figures import rendered
+
+    began = time.thread_time()
+    return rendered(open_tape(path), name, theme), time.thread_time() - began
