@@ -2,10 +2,11 @@
 
 The answer is a run of its own, whose header names its parent and the event at
 which it was left; inspect and replay read it. Arithmetic (merge, weights,
-outer, its numbers, fold, inner.rate) keeps the schedule of the tape: one exact
-answer. Quorum, grace, lead and the like, and faults removed, moved or added,
-run the machines on their recorded inputs up to the first record that differs;
-from there on virtual time takes over, with the durations of the tape.
+outer, its numbers, fold, inner.rate), of the whole run or from a round on,
+keeps the schedule of the tape: one exact answer. Quorum, grace, lead and the
+like, and faults removed, moved or added, run the machines on their recorded
+inputs up to the first record that differs; from there on virtual time takes
+over, with the durations of the tape.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def facts(found: WhatIf) -> list[tuple[str, Any]]:
     gone, new = "; ".join(found.without), "; ".join(found.added)
     parts = (changes, gone and f"without {gone}", new and f"with {new}")
     rows: list[tuple[str, Any]] = [
-        ("class", CLASSES[found.kind]),
+        ("class", FROM_ROUND if found.kind == "arithmetic" and found.branch_event is not None else CLASSES[found.kind]),
         ("changed", "; ".join(part for part in parts if part) or "nothing"),
         *compared(found),
     ]
@@ -205,6 +206,7 @@ CLASSES = {
     "arithmetic": "arithmetic: the schedule of the tape, everything computed anew; exact",
     "schedule": "schedule: virtual time from the branch on, with the durations of the tape",
 }
+FROM_ROUND = "arithmetic: the schedule of the tape, everything computed anew from the branch on; exact"
 
 
 def drawn(found: WhatIf) -> str:
@@ -223,6 +225,12 @@ DURATIONS = {
     "commit": "commits",
     "start": "start-ups",
     "adopt": "states adopted",
+    "welcome": "WELCOMEs",
+    "copy": "states copied",
+    "state": "states to the syncer",
+    "passed": "states to joiners",
+    "taken": "states of others adopted",
+    "write": "snapshots written",
 }
 """Kinds of duration in words."""
 

@@ -11,9 +11,6 @@ from workbench.simulate import mailing
 from workbench.simulate.arithmetic import CaptureNumbers
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
 
-COPY_NS, WRITE_NS = 5_000_000, 20_000_000
-"""Until a copied state lies there encoded; until a snapshot lies on disk [ns]."""
-
 if TYPE_CHECKING:
     from workbench.simulate.world import World
 
@@ -39,7 +36,7 @@ def do_for_syncer(world: World, process: SyncerProcess, action: Any) -> None:
     elif kind is act.KeepPart:
         world.arithmetic.keep_part(action.snapshot, action.learner, action.handle)
     elif kind is act.WriteSnapshot:
-        world.at(world.now + WRITE_NS, _written, (world, process, action))
+        world.at(world.now + world.times.write_ns(action.snapshot), written, (world, process, action))
     elif kind is act.DropSnapshot:
         world.arithmetic.drop_snapshot(action.snapshot)
     elif kind is act.Finish:
@@ -63,7 +60,7 @@ def committed(world: World, process: SyncerProcess, order: act.Commit) -> None:
         world.evaluations.when_due()
 
 
-def _written(world: World, process: SyncerProcess, order: act.WriteSnapshot) -> None:
+def written(world: World, process: SyncerProcess, order: act.WriteSnapshot) -> None:
     """A snapshot lies on disk when it is through, so that a killed syncer has none."""
     if process.alive:
         digest, reason = world.arithmetic.write_snapshot(order)
@@ -91,7 +88,8 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
         _adopt(world, process, action)
     elif kind is act.CopyState:
         made = world.arithmetic.copy_state(learner, action)
-        world.at(world.now + COPY_NS, _copied, (world, process, action.number, made))
+        took = world.times.copy_ns(learner, abs(action.number), action.snapshot)
+        world.at(world.now + took, copied, (world, process, action.number, made))
     elif kind is act.Connect:
         mailing.connect(world, process)
     elif kind is act.Leave:
@@ -101,14 +99,15 @@ def do_for_learner(world: World, process: LearnerProcess, action: Any) -> None:
 
 
 def _adopt(world: World, process: LearnerProcess, order: act.Adopt) -> None:
-    took = world.times.adopt_ns(process.learner, process.number)
+    took = world.times.adopt_ns(process.learner, process.number, order.source)
     if took:
-        world.at(world.now + took, _adopted, (world, process, order))
+        world.at(world.now + took, adopted, (world, process, order))
     else:
-        _adopted(world, process, order)
+        adopted(world, process, order)
 
 
-def _adopted(world: World, process: LearnerProcess, order: act.Adopt) -> None:
+def adopted(world: World, process: LearnerProcess, order: act.Adopt) -> None:
+    """A learner holds the state that it was told to adopt, if its process still lives."""
     if not process.alive:
         return
     if order.source == "initial":
@@ -117,7 +116,7 @@ def _adopted(world: World, process: LearnerProcess, order: act.Adopt) -> None:
         world.give(process, ev.Adopted(*world.arithmetic.adopt_state(process.learner, order)))
 
 
-def _copied(world: World, process: LearnerProcess, number: int, made: CaptureNumbers) -> None:
+def copied(world: World, process: LearnerProcess, number: int, made: CaptureNumbers) -> None:
     """The copy of a state is encoded; its process may be gone."""
     if process.alive:
         world.give(process, ev.StateCopied(number, made.digest, made.nbytes, made.handle))

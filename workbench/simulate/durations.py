@@ -17,6 +17,7 @@ _DELAYS = 2
 
 
 COMMIT_NS = 100_000
+COPY_NS, WRITE_NS = 5_000_000, 20_000_000
 
 
 class Durations(Protocol):
@@ -28,8 +29,14 @@ class Durations(Protocol):
     def start_ns(self, learner: int, number: int) -> int:
         """From the start of a learner's process to its machine."""
 
-    def adopt_ns(self, learner: int, number: int) -> int:
-        """Until a new process holds its first state."""
+    def adopt_ns(self, learner: int, number: int, source: str) -> int:
+        """Until a new process holds its first state (``initial``, ``own``), or a later one (``peer``, ``snapshot``)."""
+
+    def copy_ns(self, learner: int, number: int, snapshot: bool) -> int:
+        """Until the copy of a learner's state lies there encoded: for request, or for snapshot, ``number``."""
+
+    def write_ns(self, snapshot: int) -> int:
+        """Until a snapshot whose parts are there lies on disk."""
 
     def step_ns(self, learner: int, n: int) -> int:
         """From a boundary to the end of own step ``n``, injected slow-downs left out."""
@@ -102,9 +109,17 @@ class StepTimes:
         """``start_s`` [ns]."""
         return int(self.config.start_s * SECOND)
 
-    def adopt_ns(self, learner: int, number: int) -> int:
+    def adopt_ns(self, learner: int, number: int, source: str) -> int:
         """A state is there at once."""
         return 0
+
+    def copy_ns(self, learner: int, number: int, snapshot: bool) -> int:
+        """Five milliseconds [ns]."""
+        return COPY_NS
+
+    def write_ns(self, snapshot: int) -> int:
+        """Twenty milliseconds [ns]."""
+        return WRITE_NS
 
     def pause_ns(self, learner: int, n: int) -> int:
         """A step begins at once."""

@@ -16,19 +16,12 @@ from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmet
 from workbench.config import RunConfig
 from workbench.protocol.actions import Adopt, CopyState, Fold, Merge, StartStep, WriteSnapshot
 from workbench.simulate.arithmetic import CaptureNumbers, MergeNumbers, StepNumbers
+from workbench.simulate.shelves import OnDisk, Shelf
 from workbench.training.flat import initial_weights
 from workbench.training.held_state import StateArrays, from_bytes, state_digest
 from workbench.training.learner_arithmetic import LearnerArithmetic
 from workbench.training.program import TrainingProgram
-from workbench.training.snapshot_files import (
-    SYNCER,
-    SnapshotDamaged,
-    keep_newest,
-    learner_part,
-    read_manifest,
-    read_part,
-    write_snapshot,
-)
+from workbench.training.snapshot_files import SYNCER, SnapshotDamaged, learner_part
 from workbench.training.snapshot_parts import SyncerPart, learner_arrays, learner_state, syncer_part
 
 
@@ -57,14 +50,18 @@ class Numbers:
     config : RunConfig
     program : TrainingProgram
         Compiled functions and text, shared.
-    snapshots : Path, optional
-        Where snapshots lie; without it none is written.
+    snapshots : Path or Shelf, optional
+        Where snapshots lie: a folder, or a shelf; without it none is written.
     slots : Path, optional
         File of the committed fragments; in memory by default.
     """
 
     def __init__(
-        self, config: RunConfig, program: TrainingProgram, snapshots: Path | None = None, slots: Path | None = None
+        self,
+        config: RunConfig,
+        program: TrainingProgram,
+        snapshots: Path | Shelf | None = None,
+        slots: Path | None = None,
     ) -> None:
         self.config = config
         self.program = program
@@ -75,7 +72,9 @@ class Numbers:
         self.syncer = SyncerArithmetic(self.fragmentation, self.initial, mapped, slot_count=count)
         self.learners: dict[int, LearnerArithmetic] = {}
         self.payloads: dict[int, Outgoing | orders.Arrived | np.ndarray] = {}
-        self.snapshots = snapshots
+        self.snapshots: Shelf | None = (
+            OnDisk(snapshots, config.snapshots_kept) if isinstance(snapshots, Path) else snapshots
+        )
         self.incomplete: dict[int, Incomplete] = {}
         self.current: list[np.ndarray] = [flat.copy() for flat in self.initial]
         self.next_handle = 0
@@ -213,7 +212,7 @@ class Numbers:
         if self.snapshots is None:
             return None
         try:
-            return learner_state(read_part(self.snapshots, snapshot, learner_part(learner)))
+            return learner_state(self.snapshots.part(snapshot, learner_part(learner)))
         except SnapshotDamaged:
             return None
 
@@ -241,10 +240,9 @@ class Numbers:
         parts = {SYNCER: taken.syncer.arrays()}
         parts |= {learner_part(m): learner_arrays(from_bytes(data)) for m, data in sorted(taken.learners.items())}
         try:
-            write_snapshot(self.snapshots, order.snapshot, {**order.manifest, "outer": taken.syncer.rules}, parts)
+            self.snapshots.write(order.snapshot, {**order.manifest, "outer": taken.syncer.rules}, parts)
         except OSError as error:
             return 0, f"it could not be written: {error.strerror or error}"
-        keep_newest(self.snapshots, self.config.snapshots_kept)
         return taken.syncer.digest, ""
 
     def drop_snapshot(self, snapshot: int) -> None:
@@ -254,8 +252,8 @@ class Numbers:
     def go_back(self, snapshot: int) -> None:
         """See `Arithmetic.go_back`."""
         assert self.snapshots is not None
-        manifest = read_manifest(self.snapshots, snapshot)
-        part = syncer_part(read_part(self.snapshots, snapshot, SYNCER), manifest["outer"])
+        manifest = self.snapshots.manifest(snapshot)
+        part = syncer_part(self.snapshots.part(snapshot, SYNCER), manifest["outer"])
         for p, version in enumerate(manifest["versions"]):
             self.syncer.install(p, version, part.thetas[p], part.outers[p])
             self.current[p] = self.syncer.theta(p).copy()
@@ -263,7 +261,7 @@ class Numbers:
     def facts(self, snapshot: int, learner: int) -> dict[str, Any]:
         """See `Arithmetic.facts`."""
         assert self.snapshots is not None
-        facts: dict[str, Any] = read_manifest(self.snapshots, snapshot)["learners"][str(learner)]["facts"]
+        facts: dict[str, Any] = self.snapshots.manifest(snapshot)["learners"][str(learner)]["facts"]
         return facts
 
     def evaluate(self) -> float | None:

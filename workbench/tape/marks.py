@@ -30,14 +30,21 @@ def marks(tape: xr.DataTree) -> xr.DataArray:
     -------
     xarray.DataArray
         (event,): 0 ``recorded`` (as in the parent, or by the run itself if it has none), 1 ``re_simulated`` (from the
-        branch on), 2 ``recomputed`` (the parent's schedule, values of another arithmetic).
+        branch on), 2 ``recomputed`` (the parent's schedule, values of another arithmetic; from the branch on if that
+        has one).
     """
     kinds = tape["events"].dataset["kind"].values
     found = np.full(len(kinds), RECORDED, np.int8)
     parent = tape.attrs.get("parent")
     if isinstance(parent, dict) and "shared_events" in parent:
         shared = int(parent["shared_events"])
-        if parent.get("recomputed"):
+        if parent.get("recomputed") and parent.get("class") == "arithmetic":
+            first = int(parent.get("event") or 0)
+            found[first:][np.isin(kinds[first:], COMPUTED)] = RECOMPUTED
+            if parent.get("from_round") is not None:
+                found[first] = RECOMPUTED  # the change itself
+            shared = len(found)
+        elif parent.get("recomputed"):
             found[:shared][np.isin(kinds[:shared], COMPUTED)] = RECOMPUTED
         found[shared:] = RE_SIMULATED
     attrs = {

@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 import pytest
 import xarray as xr
 
+import workbench as wb
 from tests.replay.runs import FAULTS, SECOND, Live, config_of, live, tape_of
 from workbench.config import VirtualConfig
 from workbench.protocol.faults import Fault
+from workbench.protocol.records import Record
+from workbench.replay.counterfactual.outcome import WhatIf
+from workbench.replay.machines import rerun_machines
 
 
 class Told(NamedTuple):
@@ -53,3 +57,20 @@ def killed(text_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     """One learner is killed in the middle and comes back much later."""
     fault = Fault("kill", int(1.5 * SECOND), learner=1, for_ns=2 * SECOND)
     return told(text_path, tmp_path_factory.mktemp("killed") / "run", [fault], quorum=2, rounds=36)
+
+
+def check(found: WhatIf, parent: Told, replay: bool = True) -> list[Record]:
+    """The child shares what is before its branch, and is a run like any other."""
+    records = found.tape.wb.records()
+    shared = found.shared_events
+    assert records[:shared] == parent.run.records[:shared]
+    assert records[shared:] != parent.run.records[shared:]
+    marks = found.tape.wb.marks().values
+    assert set(marks[:shared].tolist()) <= {0, 2}
+    assert set(marks[shared:].tolist()) == {1}
+    assert found.tape.attrs["parent"]["event"] == found.branch_event
+    report = rerun_machines(found.tape)
+    assert report.equal, report.first_difference
+    assert not replay or wb.replay(found.path).verify().bit_exact
+    assert found.tape.wb.summary()["merges"] == found.children[0]["merges"]
+    return records

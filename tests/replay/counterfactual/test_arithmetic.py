@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.replay.counterfactual.conftest import Told, told
+from tests.replay.counterfactual.conftest import Told, check, told
 from tests.replay.runs import SECOND, live
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record
@@ -124,3 +124,92 @@ def test_a_numeric_fault_that_was_refused_was_a_decision(poisoned: Told, tmp_pat
     assert poisoned.run.records[found.branch_event].kind == Kind.FAULT_INJECTED
     assert not any(r.kind == Kind.FRAGMENT_DROPPED and r.reason == "nonfinite" for r in found.tape.wb.records())
     assert wb.replay(found.path).verify().bit_exact
+
+
+SCHEDULE = (
+    "kind",
+    "process",
+    "incarnation",
+    "time_ns",
+    "peer",
+    "fragment",
+    "round",
+    "base_version",
+    "step",
+    "global_step",
+)
+FROM: dict[str, dict[str, Any]] = {
+    "merge": {"merge": "mean"},
+    "outer": {"outer": "sgd", "outer_rate": 0.8},
+    "learners": {"fold": "delay_corrected", "inner.rate": 2e-3},
+    "blend": {"fold": "blend", "weights": "uniform"},
+}
+
+
+@pytest.mark.parametrize("name", FROM)
+@pytest.mark.parametrize("parent", ["quiet", "faulty"])
+def test_arithmetic_from_a_round_on_shares_what_is_before_and_keeps_the_schedule(
+    parent: str, name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    run: Told = request.getfixturevalue(parent)
+    found = wb.what_if(run.path, FROM[name], from_round=16, out=tmp_path / "child")
+    there, here = run.run.records, found.tape.wb.records()
+    at = found.branch_event
+    assert (found.kind, found.asked, found.drawn, found.used, found.seeds) == ("arithmetic", "arithmetic", {}, {}, 1)
+    assert at is not None and found.shared_events == at > 0
+    assert here[:at] == there[:at], "bit for bit"
+    change = here[at]
+    assert (change.kind, change.detail) == (Kind.SETTING_CHANGED, {"values": FROM[name], "who": "what-if"})
+    changed = [r for r in here if r.kind in (Kind.SETTING_CHANGED, Kind.SETTING_APPLIED)]
+    kept = [r for r in there if r.kind in (Kind.SETTING_CHANGED, Kind.SETTING_APPLIED)]
+    rows = [
+        [tuple(getattr(r, c) for c in SCHEDULE) for r in records if r not in ours]
+        for records, ours in ((there, kept), (here, changed))
+    ]
+    assert rows[0] == rows[1]
+    merges = [[(r.round, r.digest) for r in records if r.kind == Kind.MERGED] for records in (there, here)]
+    older = sum(round_ < 16 for round_, _ in merges[0])
+    if name != "learners":  # what learners change they change for the rounds in flight, too
+        assert merges[1][:older] == merges[0][:older]
+    assert all(a != b for a, b in zip(merges[0][older + 4 :], merges[1][older + 4 :], strict=True))
+    marks = found.tape.wb.marks().values
+    assert set(marks[:at].tolist()) == {0} and set(marks[at:].tolist()) == {0, 2}
+    assert found.tape.attrs["parent"]["event"] == at
+    report = rerun_machines(found.tape)
+    assert report.equal, report.first_difference
+    assert wb.replay(found.path).verify().bit_exact
+    assert found.children[0]["val_loss_last"] != found.parent["val_loss_last"]
+
+
+def test_learners_apply_a_change_at_the_first_boundary_at_which_they_have_heard_of_it(
+    faulty: Told, tmp_path: Path
+) -> None:
+    """Whoever is started later begins with it; all of them fold by the new rule."""
+    found = wb.what_if(faulty.path, fold="blend", from_round=8, out=tmp_path / "child")
+    records = found.tape.wb.records()
+    change = next(r for r in records if r.kind == Kind.SETTING_CHANGED and r.detail["who"] == "what-if")
+    applied = [r for r in records if r.kind == Kind.SETTING_APPLIED and r.setting == change.setting]
+    assert {r.process for r in applied} == {3, 4, 5}
+    for r in applied:
+        assert r.clock[0] >= change.seq and r.time_ns >= change.time_ns
+        assert r.detail["values"]["fold"] == "blend"
+        folds = [x for x in records if x.process == r.process and x.kind == Kind.UPDATE_FOLDED and x.seq > r.seq]
+        assert {x.reason for x in folds if x.base_version >= 0 and not x.detail["anew"]} <= {"blend"}
+
+
+def test_a_decision_that_arithmetic_from_a_round_on_takes_otherwise_changes_the_schedule(
+    quiet: Told, tmp_path: Path
+) -> None:
+    """Outer steps that make a model diverge give updates that are not finite: refused, where nothing was before."""
+    found = wb.what_if(quiet.path, {"outer_rate": 100.0, "inner.rate": 1000.0}, from_round=12, out=tmp_path / "child")
+    assert (found.asked, found.kind) == ("arithmetic", "schedule")
+    change = next(r for r in check(found, quiet) if r.kind == Kind.SETTING_CHANGED)
+    assert change.round >= 12 and found.branch_event is not None
+
+
+def test_a_question_of_a_question_is_answered_like_any_other(quiet: Told, tmp_path: Path) -> None:
+    child = wb.what_if(quiet.path, {"merge": "mean", "fold": "blend"}, from_round=12, out=tmp_path / "child")
+    assert wb.what_if(child.path, out=tmp_path / "same").unlike == 0
+    grandchild = wb.what_if(child.path, from_round=30, quorum=3, out=tmp_path / "grandchild")
+    assert (grandchild.kind, grandchild.differing) == ("schedule", 0)
+    assert grandchild.rebuilt > 100

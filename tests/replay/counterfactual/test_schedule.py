@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.replay.counterfactual.conftest import Told, told
+from tests.replay.counterfactual.conftest import Told, check, told
 from tests.replay.runs import SECOND
 from tests.replay.tapes import with_attribute
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind, Record
-from workbench.replay.counterfactual.outcome import WhatIf
-from workbench.replay.machines import rerun_machines
 from workbench.tape import open_tape
 
 
@@ -26,23 +24,6 @@ def merges_of(records: list[Record]) -> list[Record]:
 def included(records: list[Record], learner: int) -> float:
     made = merges_of(records)
     return sum(learner in r.detail["learners"] for r in made) / len(made)
-
-
-def check(found: WhatIf, parent: Told, replay: bool = True) -> list[Record]:
-    """The child shares what is before its branch, and is a run like any other."""
-    records = found.tape.wb.records()
-    shared = found.shared_events
-    assert records[:shared] == parent.run.records[:shared]
-    assert records[shared:] != parent.run.records[shared:]
-    marks = found.tape.wb.marks().values
-    assert set(marks[:shared].tolist()) <= {0, 2}
-    assert set(marks[shared:].tolist()) == {1}
-    assert found.tape.attrs["parent"]["event"] == found.branch_event
-    report = rerun_machines(found.tape)
-    assert report.equal, report.first_difference
-    assert not replay or wb.replay(found.path).verify().bit_exact
-    assert found.tape.wb.summary()["merges"] == found.children[0]["merges"]
-    return records
 
 
 def test_without_the_grace_window_a_slow_learner_takes_part_less(one_slow: Told, tmp_path: Path) -> None:
@@ -160,13 +141,15 @@ def test_a_fault_that_is_moved_strikes_at_its_new_time(killed: Told, tmp_path: P
 
 
 def test_a_change_from_a_round_on_is_asked_for_when_that_is_opened(quiet: Told, tmp_path: Path) -> None:
-    found = wb.what_if(quiet.path, from_round=12, quorum=3, out=tmp_path / "child")
+    """Before it is opened, at the same time: what acts on rounds that are opened later acts on it, too."""
+    found = wb.what_if(quiet.path, from_round=12, quorum=3, merge="mean", out=tmp_path / "child")
     records = check(found, quiet, replay=False)
     change = next(r for r in records if r.kind == Kind.SETTING_CHANGED)
     opened = next(r for r in records if r.kind == Kind.ROUND_OPENED and r.round >= 12)
-    assert change.detail == {"values": {"quorum": 3}, "who": "what-if"}
+    assert change.detail == {"values": {"quorum": 3, "merge": "mean"}, "who": "what-if"}
     assert change.time_ns == opened.time_ns
-    assert records.index(change) >= found.shared_events > records.index(opened)
+    assert found.shared_events <= records.index(change) < records.index(opened)
+    assert opened.setting == change.setting
 
 
 def test_a_fault_tied_to_a_round_follows_it(text_path: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ class Divergence(NamedTuple):
     round, fragment, merge : int
         Where; -1 for none.  ``merge`` counts the merges before it in the first run.
     time_s : float
-        On the clock of the process, in the first run that has the event.
+        From the start of rounds, in the first run that has the event.
     """
 
     basis: str
@@ -82,7 +82,21 @@ def first_divergence(a: xr.DataTree, b: xr.DataTree) -> Divergence | None:
     process, since the order between processes is no part of a program; of the first differences of all processes the
     one that stands first in the journal of ``a`` counts.  Other runs are compared merge by merge.
     """
-    return _of_programs(a.wb.records(), b.wb.records()) if related(a, b) else _of_merges(a, b)
+    found = _of_programs(a.wb.records(), b.wb.records()) if related(a, b) else _of_merges(a, b)
+    if found is None:
+        return None
+    return found._replace(time_s=found.time_s - _began_s(a if found.event is not None else b))
+
+
+def _began_s(tree: xr.DataTree) -> float:
+    """The origin of the times that people read, on the clocks of the processes: where `run_span` has it."""
+    events = tree["events"].dataset
+    kinds, times = events["kind"].values, events["time_ns"].values
+    for kind in (Kind.ROUNDS_BEGAN, Kind.LEARNER_JOINED):
+        found = np.flatnonzero(kinds == kind)
+        if len(found):
+            return int(times[found[0]]) * NS
+    return int(times[0]) * NS if len(times) else 0.0
 
 
 def incomparable(a: xr.DataTree, b: xr.DataTree) -> str:

@@ -13,25 +13,26 @@ import xarray as xr
 
 from workbench.config import ConfigError, RunConfig
 from workbench.datasets import open_text
-from workbench.protocol.events import SettingsAsked
 from workbench.protocol.faults import Fault
-from workbench.replay.counterfactual.again import ask_again
 from workbench.replay.counterfactual.branch import Branch
-from workbench.replay.counterfactual.branching import Cut, assemble
+from workbench.replay.counterfactual.branching import assemble
 from workbench.replay.counterfactual.calibration import calibrated, unlike
 from workbench.replay.counterfactual.changes import ARITHMETIC, SCHEDULE, Changes, changes_of, check_alone, check_live
 from workbench.replay.counterfactual.continuing import from_start, go_on, patience_of, plan_of
 from workbench.replay.counterfactual.durations import KeyedTimes
-from workbench.replay.counterfactual.lives import AtBranch, learners_at
+from workbench.replay.counterfactual.lives import AtBranch, Cut, learners_at
 from workbench.replay.counterfactual.measured import Measured
 from workbench.replay.counterfactual.outcome import WhatIf, numbers_of, words_of
 from workbench.replay.counterfactual.parent import Parent, read_parent
 from workbench.replay.counterfactual.plan import ChildFaults, fault_words
+from workbench.replay.counterfactual.put_in import PutIn
+from workbench.replay.counterfactual.renumbering import Renumbered
 from workbench.replay.counterfactual.retelling import Retelling
-from workbench.replay.counterfactual.without import LeftOut
-from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of
+from workbench.replay.counterfactual.turn import Turn, openings, turn_of
+from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of, parent_of
 from workbench.replay.environment import adopt_threads, check_data
 from workbench.simulate.numbers import Numbers
+from workbench.simulate.shelves import InMemory
 from workbench.simulate.world import World
 from workbench.tape import open_tape
 from workbench.training.environment import fingerprint
@@ -41,7 +42,6 @@ __all__ = ["WhatIf", "what_if"]
 
 Progress = Callable[[int, int], None]
 """Takes (merges done, merges of the run)."""
-WHO = "what-if"
 SECOND = 10**9
 
 
@@ -64,9 +64,9 @@ def what_if(
     """Ask what a run would have been with something changed, and leave the answer as a run of its own.
 
     Arithmetic (merge, weights, outer, its numbers, fold, inner.rate) keeps the schedule of the tape and computes
-    everything anew: one exact answer.  A change of the schedule (quorum, grace, …, a fault removed, moved or added)
-    runs the machines on the recorded inputs up to the first record that differs; from there on virtual time takes over,
-    with the durations of the tape by key, and draws where it has none.
+    everything anew, or all from a round on: one exact answer.  A change of the schedule (quorum, grace, …, a fault
+    removed, moved or added) runs the machines on the recorded inputs up to the first record that differs; from there on
+    virtual time takes over, with the durations of the tape by key, and draws where it has none.
 
     Parameters
     ----------
@@ -77,7 +77,8 @@ def what_if(
     seeds : int
         Children with draws of their own; an arithmetic answer has one, whatever is asked for.
     from_round : int, optional
-        The change acts from the opening of this round on.  Faults have times of their own.
+        The change acts from the opening of this round on (the one that counts, where a resume took rounds back).
+        Faults have times of their own.
     without : sequence of int or str
         Faults to remove: numbers, kinds (``"kill"``) or kinds at a learner (``"kill:2"``).
     moved : mapping of int to float, optional
@@ -112,7 +113,8 @@ def what_if(
         raise ConfigError(f"seeds = {seeds}; allowed: from 1")
     faults = ChildFaults.of(parent, without, moved or {}, added)
     if from_round is not None:
-        check_live(wanted.values, from_round, parent.last_round)
+        last = max((t for _, t in openings(parent.records)), default=-1)
+        check_live(wanted.values, from_round, last)
         check_alone(wanted.values, bool(faults.removed or faults.added), resimulate)
     question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
     return question.answer(folder)
@@ -150,14 +152,24 @@ class _Question:
         return self._outcome(SCHEDULE, branch, runs)
 
     def _retold(self, program: TrainingProgram) -> tuple[Retelling, Branch | None]:
-        """The tape told again, up to its branch; without numeric faults alone there may be none."""
-        if self._asked() == ARITHMETIC and self.faults.removed:
-            left_out = LeftOut(self.parent.records, self.faults.removed)
-            told = Retelling(self.parent, self.config, Numbers(self.config, program), left_out=left_out)
+        """The tape told again, up to its branch; a change of arithmetic alone, and a numeric fault, may have none."""
+        if self._asked() == ARITHMETIC and (self.faults.removed or self.turn is not None):
+            put_in = None if self.turn is None else PutIn(self.parent.records, self.turn, self.wanted.values)
+            renumbered = Renumbered(self.parent.records, self.faults.removed, put_in)
+            told = Retelling(self.parent, self.config, self._numbers(program), renumbered=renumbered)
             if told.run(self._said) is None:
                 return told, None
-        told = Retelling(self.parent, self.config, Numbers(self.config, program), self.faults.cut_ns, self.from_round)
+        asked = (self.turn, self.wanted.values) if self.turn is not None else None
+        told = Retelling(self.parent, self.config, self._numbers(program), self.faults.cut_ns, asked)
         return told, told.run(self._said)
+
+    def _numbers(self, program: TrainingProgram) -> Numbers:
+        return Numbers(self.config, program, InMemory(self.config.snapshots_kept))
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """Where a change from a round on is asked for."""
+        return None if self.from_round is None else turn_of(self.parent, self.from_round)
 
     @property
     def config(self) -> RunConfig:
@@ -165,8 +177,7 @@ class _Question:
         return self.parent.config if self.from_round is not None else self.wanted.config
 
     def _asked(self) -> str:
-        live = self.from_round is not None  # a change that is asked for is an event of its own
-        if self.resimulate or live or (self.faults.cut_ns is not None and not self.faults.are_numeric):
+        if self.resimulate or (self.faults.cut_ns is not None and not self.faults.are_numeric):
             return SCHEDULE
         return self.wanted.kind
 
@@ -203,19 +214,17 @@ class _Question:
         header = header_of(self.parent, self.config, told.numbers.program, "virtual", lineage)
         writer = RunWriter(path, self.config, header)
         writer.take(told.log)
-        times = self._times(seed)
+        times = self._times(seed, told)
         coming = plan_of(self.faults.kept, self.faults.added, branch.time_ns - 1, self.config.learners)
         struck = [s for s in self.faults.kept if s.time_ns < branch.time_ns]
         cut = Cut(branch, self._learners(told, branch), struck, self.faults.ends, coming)
         world = assemble(self.parent, told, cut, times, writer.append, alone)
-        if self.from_round is not None:
-            world.at(branch.time_ns, ask_again, (world, SettingsAsked(dict(self.wanted.values), WHO)))
         self._finish(world, writer, times)
 
     def _learners(self, told: Retelling, branch: Branch) -> AtBranch:
         """The learners' machines at the branch, found once for all seeds."""
         if self.learners is None:
-            self.learners = learners_at(self.parent, told, branch, self.measured.delay_ns)
+            self.learners = learners_at(self.parent, told, branch, self._times(0, told).measured.delay_ns)
         return self.learners
 
     def _from_start(self, path: Path, seed: int, program: TrainingProgram) -> None:
@@ -224,7 +233,7 @@ class _Question:
         times = self._times(seed)
         coming = plan_of(self.faults.kept, self.faults.added, -1, self.config.learners)
         ends = [end for end in self.faults.ends if end.learner < self.config.learners]
-        numbers = Numbers(self.config, program)
+        numbers = self._numbers(program)
         identity = {"fingerprint": fingerprint()}
         world = from_start(self.parent, numbers, times, coming, ends, writer.append, identity)
         self._finish(world, writer, times)
@@ -239,31 +248,32 @@ class _Question:
         self.used += times.asked
         self.drawn += times.drawn
 
-    def _times(self, seed: int) -> KeyedTimes:
-        return KeyedTimes(self.measured, seed, self.wanted.bytes_ratio)
+    def _times(self, seed: int, told: Retelling | None = None) -> KeyedTimes:
+        epoch = told.machine.state.epoch if told is not None else 0
+        return KeyedTimes(self.measured, seed, self.wanted.bytes_ratio, epoch)
 
     @cached_property
-    def measured(self) -> Measured:
-        """Durations of the tape."""
-        return Measured(self.parent)
+    def measured(self) -> list[Measured]:
+        """Durations of the tape, epoch by epoch."""
+        return [Measured(part) for part in self.parent.by_epoch]
 
     def _lineage(self, branch: Branch | None, kind: str, shared: int, seed: int) -> dict[str, Any]:
-        freed = kind == ARITHMETIC and bool(self.faults.removed)  # numeric faults are gone, the schedule is kept
+        kept = kind == ARITHMETIC and (bool(self.faults.removed) or self.turn is not None)  # with the schedule
+        anew = kept or (self.from_round is None and self.wanted.computes_anew)
+        event, changes = self._event(branch, shared), dict(self.wanted.values)
+        without = [s.name for s in self.faults.removed]
         return {
-            "run_id": self.parent.header["run_id"],
-            "path": self.parent.path,
-            "event": self._event(branch, shared),
-            "class": kind,
-            "shared_events": shared,
-            "recomputed": self.from_round is None and (self.wanted.computes_anew or freed),
-            "changes": dict(self.wanted.values),
+            **parent_of(self.parent, event, kind, shared, anew),
+            "changes": changes,
             "from_round": self.from_round,
-            "without": [s.name for s in self.faults.removed],
+            "without": without,
             "seed": seed,
         }
 
     def _event(self, branch: Branch | None, shared: int) -> int | None:
         """Where the parent was left: for a fault that is gone, the event that says that it struck."""
+        if branch is None and self.turn is not None:
+            return self.turn.event
         if branch is None:
             return 0 if self._is_new_from_start() else None
         gone = [s.event for s in self.faults.removed if s.effect and s.time_ns == self.faults.cut_ns]
@@ -271,6 +281,7 @@ class _Question:
 
     def _outcome(self, kind: str, branch: Branch | None, runs: list[Path]) -> WhatIf:
         parent, event = self.parent, self._event(branch, 0)
+        shared = branch.event if branch is not None else len(parent.records)
         found = list(self.learners.rebuilt.values()) if self.learners is not None else []
         there = event is not None and event < len(parent.records)
         cores = str(parent.header.get("fingerprint", {}).get("visible_cores", ""))
@@ -283,7 +294,7 @@ class _Question:
             added=tuple(fault_words(fault, parent.began_ns) for fault in self.faults.added),
             branch_event=event,
             branch=words_of(parent.records[event], event, parent.began_ns) if there and event is not None else "",
-            shared_events=branch.event if branch is not None else (0 if event == 0 else len(parent.records)),
+            shared_events=event if branch is None and event is not None else shared,
             parent=numbers_of(parent.tape),
             children=[numbers_of(open_tape(path)) for path in runs],
             runs=runs,

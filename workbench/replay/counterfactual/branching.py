@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from workbench.protocol import actions as act
+from workbench.protocol import copies
 from workbench.protocol import events as ev
-from workbench.protocol.faults import NUMBER_KINDS, FaultPlan
+from workbench.protocol.faults import NUMBER_KINDS
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
-from workbench.replay.counterfactual.again import ask_again, comes_again, end_again
-from workbench.replay.counterfactual.branch import Branch
+from workbench.replay.counterfactual.again import come_again, end_again
 from workbench.replay.counterfactual.durations import KeyedTimes
-from workbench.replay.counterfactual.lives import AtBranch, Life
-from workbench.replay.counterfactual.measured import overlap
+from workbench.replay.counterfactual.lives import Cut, Life
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.plan import Ended, Struck
-from workbench.replay.counterfactual.rebuilding import Rebuilt
+from workbench.replay.counterfactual.plan import Struck
+from workbench.replay.counterfactual.rebuilt import Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
+from workbench.replay.counterfactual.spans import overlap
 from workbench.replay.counterfactual.underway import UnderWay
 from workbench.simulate import lives
-from workbench.simulate.doing import do_for_syncer, step_ended
+from workbench.simulate.doing import adopted, do_for_syncer, step_ended
 from workbench.simulate.network import Connection as Link
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.processes import LearnerProcess, SyncerProcess
 from workbench.simulate.world import World
 
+FAR = 2**62
 Journal = Callable[[list[tuple[int, int, int, bytes]], list[Record]], None]
-
-
-class Cut(NamedTuple):
-    """Where a world takes over.
-
-    Attributes
-    ----------
-    branch : Branch
-    learners : AtBranch
-    struck : sequence of Struck
-        Faults that struck before and stay.
-    ends : sequence of Ended
-        Processes that end without a fault.
-    plan : FaultPlan
-        Faults that are still to come.
-    """
-
-    branch: Branch
-    learners: AtBranch
-    struck: Sequence[Struck]
-    ends: Sequence[Ended]
-    plan: FaultPlan
 
 
 def assemble(parent: Parent, told: Retelling, cut: Cut, times: KeyedTimes, journal: Journal, alone: bool) -> World:
@@ -123,9 +102,12 @@ class _Assembly:
     def _past(self) -> None:
         world = self.world
         world.records = list(self.told.records)
+        world.evaluations.begin_again(None)
+        self.times.epoch = self.told.machine.state.epoch
         for r in world.records:
-            if r.kind == Kind.MERGED:
-                world.evaluations.note(r)
+            if r.kind == Kind.SYNCER_STARTED and r.detail.get("cut"):
+                self.times.sent.clear()
+                world.evaluations.evaluated_at = -1
             elif r.kind == Kind.UPDATE_SENT:
                 self.times.sent[learner_of(r.peer), r.fragment, r.version] += 1
             elif r.kind == Kind.EVALUATED:
@@ -150,12 +132,14 @@ class _Assembly:
         world, told = self.world, self.cut.learners.lives.get(learner, [])
         begun = [life for life in told if life.started_ns <= self.past]
         gone = not begun or begun[-1].has_ended(self.past)
-        coming = next((life for life in told if life.started_ns > self.past), None)
+        lost_ns = min((loss.at_ns for loss in self.parent.losses if loss.again_ns > self.past), default=FAR)
+        coming = next((life for life in told if self.past < life.started_ns <= lost_ns), None)
         if gone and coming is not None:
             world.at(coming.started_ns, lives.start_learner, (world, learner, coming.number))
         if not begun:
             return
         process = LearnerProcess(learner, begun[-1].number, world.fixed, learner_settings_of(world.config))
+        self.times.numbers[learner] = process.number
         world.learners[learner] = process
         if gone:
             process.alive = False
@@ -168,6 +152,9 @@ class _Assembly:
     def _alive(self, process: LearnerProcess, life: Life) -> None:
         found = self.cut.learners.rebuilt.get(process.learner)
         if found is None:  # it has not been welcomed: it asks by itself
+            if life.snapshot >= 0:
+                facts = self.numbers.facts(life.snapshot, process.learner)
+                copies.restore(process.machine.state, facts, life.snapshot)
             at = life.started_ns + self.times.start_ns(process.learner, life.number)
             self.world.at(max(at, self.now), lives.wake_up_learner, (self.world, process))
             return
@@ -179,6 +166,11 @@ class _Assembly:
             update.handle = self.under_way.theta_handle(p, update.version)
         if state.stepping and found.step is not None:
             self._stepping(process, found)
+        if state.adopting is not None:
+            order = state.adopting
+            at = self.now + self.times.adopt_ns(process.learner, life.number, order.source)
+            self.world.at(at, adopted, (self.world, process, order))
+        self.under_way.states(process, found)
         self.under_way.mail(process.learner, found.unheard, state)
         self.world.at(max(self.now, state.wake_at), _wake, (self.world, process))
 
@@ -211,8 +203,9 @@ class _Assembly:
         world, state = self.world, self.world.syncer.machine.state
         for foreign, process in ((world.supervisor, SUPERVISOR), (world.evaluations.process, EVALUATOR)):
             own = [r for r in self.told.records if r.process == process]
-            foreign.seq = state.known_seq.get(process, 0)
+            foreign.seq, foreign.epoch = state.known_seq.get(process, 0), state.epoch
             foreign.clock = own[-1].clock if own else ()
+            foreign.life = own[-1].incarnation if own else 1
         kept = {s.event for s in self.cut.struck}
         for event, r in enumerate(self.parent.records):
             is_late = r.process == SUPERVISOR and r.seq > state.known_seq.get(SUPERVISOR, 0) and r.time_ns <= self.past
@@ -253,6 +246,7 @@ class _Assembly:
             return
         process.stops += 1
         self.under_way.merges()
+        self.under_way.snapshot()
         self.under_way.inputs()
         world.at(self.now, self._take_over)
 
@@ -267,10 +261,7 @@ class _Assembly:
         world.schedule_wake(process)
 
     def _outside(self) -> None:
-        for number in range(self.branch.number, len(self.parent.inputs)):
-            item, event = self.parent.inputs[number], self.parent.decoded(number)
-            if comes_again(event) and item.time_ns > self.now:
-                self.world.at(item.time_ns, ask_again, (self.world, event))
+        come_again(self.world, self.parent, self.times, self.now, self.branch.number)
 
 
 def _wake(world: World, process: LearnerProcess) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from workbench.protocol.records import Kind, Record
 
 VALUES: dict[Kind, frozenset[str]] = {
     Kind.STATE_ADOPTED: frozenset({"digest", "tokens"}),
+    Kind.RESTORED: frozenset({"digest"}),
     Kind.STATE_LEFT: frozenset({"digest"}),
     Kind.STATE_SENT: frozenset({"digest"}),
     Kind.SNAPSHOT_COMPLETED: frozenset({"digest", "detail"}),
@@ -21,6 +23,9 @@ VALUES: dict[Kind, frozenset[str]] = {
     Kind.EVALUATED: frozenset({"value", "tokens"}),
 }
 """Columns in which a change of arithmetic shows while the schedule is kept; of every other kind: none."""
+
+REBUILT = ("kind", "fragment", "round", "version", "base_version", "step", "global_step", "steps", "tokens", "reason")
+"""Columns in which a record that a learner's machine makes again is compared."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -43,3 +48,9 @@ def same(a: Any, b: Any) -> bool:
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(same, a, b))
     return bool(a == b or (a != a and b != b))
+
+
+def unlike_rebuilt(recorded: Sequence[Record], made: Sequence[Record]) -> int:
+    """How many records that a learner's machine made again are not those of the tape."""
+    pairs = zip(recorded, made, strict=False)
+    return sum(any(not same(getattr(a, column), getattr(b, column)) for column in REBUILT) for a, b in pairs)

@@ -11,7 +11,7 @@ from workbench.algorithms.schedule import offsets
 from workbench.protocol.events import StopAsked
 from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Kind, Record
-from workbench.replay.counterfactual.again import ask_again, comes_again, end_again
+from workbench.replay.counterfactual.again import come_again, end_again, goes_on
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.plan import Ended, Struck
@@ -59,10 +59,7 @@ def from_start(
         identity=identity,
         durations=times,
     )
-    for number, item in enumerate(parent.inputs):
-        event = parent.decoded(number)
-        if comes_again(event):
-            world.at(item.time_ns, ask_again, (world, event))
+    come_again(world, parent, times, -1)
     for end in ends:
         world.at(end.time_ns, end_again, (world, end))
     return world
@@ -77,14 +74,14 @@ def go_on(world: World, patience_ns: int, progress: Callable[[int], None] | None
         Its syncer found a state that must not be, or nothing is left to happen.
     """
     count, merges, merged_at = 0, -1, world.now
-    while not world.finished and not world.failed:
+    while (not world.finished or goes_on(world)) and not world.failed:
         if not world.heap:
             raise Stopped(f"the counterfactual stands still at {world.now / SECOND:.1f} s: nothing is left to happen")
         world.step()
         state = world.syncer.machine.state
         if state.merges != merges:
             merges, merged_at = state.merges, world.now
-        if world.now - merged_at > patience_ns and world.syncer.alive and not state.ending:
+        if world.now - merged_at > patience_ns and world.syncer.alive and not (state.ending or goes_on(world)):
             world.give(world.syncer, StopAsked(NO_MERGES))
         count += 1
         if progress is not None and count % 256 == 0:

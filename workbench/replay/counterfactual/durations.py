@@ -12,10 +12,13 @@ from typing import Any
 
 from workbench.algorithms import draws
 from workbench.protocol.acting import TO_SYNCER
-from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update, Welcome
+from workbench.protocol.messages import Fragment, Metadata, PeerState, Pull, Refused, StateCopy, Update, Welcome
 from workbench.replay.counterfactual.measured import Measured
 
-_KINDS = ("step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt", "welcome")
+_KINDS = (
+    "step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt", "welcome", "copy", "state",
+    "passed", "taken", "write",
+)  # fmt: skip
 
 
 class KeyedTimes:
@@ -23,8 +26,8 @@ class KeyedTimes:
 
     Parameters
     ----------
-    measured : Measured
-        What the tape has.
+    by_epoch : sequence of Measured
+        What the tape has, by the epochs of its run.
     seed : int
         Of the draws.
     bytes_ratio : float
@@ -34,15 +37,33 @@ class KeyedTimes:
     ----------
     sent : Counter
         UPDATEs sent so far, by (learner, fragment, version).
+    numbers : dict of int to int
+        Number of each learner's process that there is.
     asked, drawn : Counter
         By kind: durations that were needed, and those that the tape does not have.
+    epoch : int
+        That of the counterfactual: what happened there on the tape counts first.
     """
 
-    def __init__(self, measured: Measured, seed: int, bytes_ratio: float = 1.0) -> None:
-        self.measured, self.seed, self.bytes_ratio = measured, seed, bytes_ratio
+    def __init__(self, by_epoch: Sequence[Measured], seed: int, bytes_ratio: float = 1.0, epoch: int = 0) -> None:
+        self.by_epoch, self.seed, self.bytes_ratio, self.epoch = by_epoch, seed, bytes_ratio, epoch
         self.sent: Counter[tuple[int, int, int]] = Counter()
+        self.numbers: dict[int, int] = {}
         self.asked: Counter[str] = Counter()
         self.drawn: Counter[str] = Counter()
+
+    @property
+    def measured(self) -> Measured:
+        """What the tape has of this epoch, or of its last."""
+        return self.by_epoch[min(self.epoch, len(self.by_epoch) - 1)]
+
+    def _known(self, kind: str, learner: int, key: Hashable) -> int | None:
+        """A duration of this epoch, or else of the latest that has it."""
+        for measured in (self.measured, *reversed(self.by_epoch)):
+            found = measured.tables[kind].get((learner, key))
+            if found is not None:
+                return found
+        return None
 
     def begin_ns(self, process: int) -> int:
         """When a process of the run is started first."""
@@ -54,7 +75,7 @@ class KeyedTimes:
 
     def pause_ns(self, learner: int, n: int) -> int:
         """From the boundary before own step ``n`` to its beginning; the smallest of the learner where it is drawn."""
-        known = self.measured.tables["pause"].get((learner, n))
+        known = self._known("pause", learner, n)
         return known if known is not None else min(self.measured.pool("pause", learner), default=0)
 
     def delay_ns(self, count: int) -> int:
@@ -63,11 +84,20 @@ class KeyedTimes:
 
     def start_ns(self, learner: int, number: int) -> int:
         """From the start of a process to its first message."""
+        self.numbers[learner] = number
         return self._of("start", learner, number)
 
-    def adopt_ns(self, learner: int, number: int) -> int:
-        """From WELCOME to the first state."""
-        return self._of("adopt", learner, number)
+    def adopt_ns(self, learner: int, number: int, source: str) -> int:
+        """From WELCOME to the first state; from the coming of a peer's state to its adoption."""
+        return self._of("adopt" if source in ("initial", "own") else "taken", learner, number)
+
+    def copy_ns(self, learner: int, number: int, snapshot: bool) -> int:
+        """Until a donor's state lies there encoded."""
+        return self._of("copy", learner, (int(snapshot), number))
+
+    def write_ns(self, snapshot: int) -> int:
+        """Until a snapshot lies on disk."""
+        return self._of("write", -1, snapshot)
 
     def merge_ns(self, fragment: int, round_: int) -> int:
         """One merge."""
@@ -89,11 +119,12 @@ class KeyedTimes:
 
     def gone_ns(self, learner: int, number: int, count: int) -> int:
         """Until the syncer sees that a killed process is gone."""
-        return self.measured.tables["gone"].get((learner, number), self.measured.delay_ns)
+        known = self._known("gone", learner, number)
+        return self.measured.delay_ns if known is None else known
 
     def ended_ns(self, learner: int, number: int) -> int:
         """Until the supervisor sees that a killed process has ended."""
-        return self.measured.tables["ended"].get((learner, number), 0)
+        return self._known("ended", learner, number) or 0
 
     def late_ns(self, rounds: Sequence[int]) -> int:
         """How late the syncer wakes at the end of a grace window; the median where the tape's round had no such end."""
@@ -109,6 +140,8 @@ class KeyedTimes:
         if isinstance(message, Update):
             nth = self.sent[learner, message.fragment, message.version] + 1
             return self._of("update", learner, (message.fragment, message.version, nth))
+        if isinstance(message, PeerState):
+            return self._of("passed", learner, self.numbers.get(learner, 1))
         if isinstance(message, Welcome) and self.measured.has("welcome", learner, message.incarnation):
             return self._of("welcome", learner, message.incarnation)
         return self.measured.delay_ns
@@ -121,15 +154,18 @@ class KeyedTimes:
             return whole if self.bytes_ratio == 1.0 else base + int(max(0, whole - base) * self.bytes_ratio)
         if isinstance(message, Refused):
             return self._of("up", learner, message.round)
+        if isinstance(message, StateCopy) and not message.snapshot:
+            return self._of("state", learner, (0, message.number))
         return self.measured.delay_ns
 
     def _of(self, kind: str, learner: int, key: Hashable) -> int:
         self.asked[kind] += 1
-        known = self.measured.tables[kind].get((learner, key))
+        known = self._known(kind, learner, key)
         if known is not None:
             return known
         self.drawn[kind] += 1
-        pool = self.measured.pool(kind, learner)
+        pools = (measured.pool(kind, learner) for measured in (self.measured, *reversed(self.by_epoch)))
+        pool = next(filter(None, pools), None)
         if not pool:
             return self.measured.delay_ns
         parts = key if isinstance(key, tuple) else (key,)

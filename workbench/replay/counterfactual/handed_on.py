@@ -33,12 +33,24 @@ class HandedOn:
     def __init__(self, programs: Programs) -> None:
         self._states = States(programs)
         self._made: dict[tuple[int, int], Counted] = {}
+        self._on_the_way: dict[tuple[int, int], tuple[int, np.ndarray]] = {}
 
     def put(
-        self, process: int, seq: int, number: float | None, data: np.ndarray, n: int, counters: tuple[list[int], ...]
+        self,
+        process: int,
+        seq: int,
+        peer: int,
+        number: float | None,
+        data: np.ndarray,
+        n: int,
+        counters: tuple[list[int], ...],
     ) -> None:
-        """Keep what a learner is at its record ``seq``: for a peer, or for snapshot ``number``."""
+        """Keep what a learner is at its record ``seq``: for a ``peer``, or for snapshot ``number``.
+
+        The bytes are kept until they reach the syncer, or the next for the same addressee are copied.
+        """
         copied = Copied(data, n, [], {})
+        self._on_the_way[process, peer] = seq, data
         self._made[process, seq] = Counted(state_digest(data), list(counters[0]), list(counters[1]))
         if self._states.wants(process, seq, number):
             self._states.put(process, seq, number, copied)
@@ -48,6 +60,17 @@ class HandedOn:
         states = self._states
         found = states.from_peer(peer, copied) if source == "peer" else states.from_snapshot(process, number)
         assert found is not None, "the record of a copy stands before that of whoever takes it"
+        return found
+
+    def left(self, process: int, seq: int) -> np.ndarray | None:
+        """The bytes of a copy that has not reached the syncer."""
+        mine = (data for (who, _), (at, data) in self._on_the_way.items() if (who, at) == (process, seq))
+        return next(mine, None)
+
+    def arrived(self, process: int, seq: int) -> np.ndarray | None:
+        """The bytes of a copy that reaches the syncer, which has them from now on."""
+        found = self.left(process, seq)
+        self._on_the_way = {key: one for key, one in self._on_the_way.items() if (key[0], one[0]) != (process, seq)}
         return found
 
     def digest(self, process: int, seq: int, recorded: int) -> int:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from workbench.protocol.actions import StartStep
+from workbench.protocol.actions import Adopt, StartStep
 from workbench.protocol.folding import counters_after, rule_of
-from workbench.protocol.records import Kind, Record, learner_of
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of
 from workbench.protocol.settings import LearnerSettings
 from workbench.replay.counterfactual.handed_on import HandedOn
+from workbench.replay.counterfactual.renumbering import Changed, Renumbered
 from workbench.replay.program import (
     ContributionAcknowledged,
     FaultApplied,
     FragmentCaptured,
+    Restored,
     SettingApplied,
     SnapshotRecorded,
     StateAdopted,
@@ -51,7 +53,7 @@ class RetoldLearner:
     Parameters
     ----------
     process : int
-    steps : list of Step
+    steps : sequence of Step or Changed
         Its program, captures next to the publication of their host copies.
     records : list of Record
         Of the whole tape.
@@ -63,6 +65,8 @@ class RetoldLearner:
         By revision, as the syncer's book has them now.
     handed_on : HandedOn
         What learners copy for each other, and for snapshots.
+    renumbered : Renumbered
+        Says which revision a record names now.
 
     Attributes
     ----------
@@ -70,30 +74,33 @@ class RetoldLearner:
         Event of the last record that was renewed.
     handles : dict of int to int
         Payloads by the seq of the record of their capture.
+    changed : LearnerSettings
+        Those with the change that is put in.
     """
 
     def __init__(
         self,
         process: int,
-        steps: list[Step],
+        steps: Sequence[Step | Changed],
         records: list[Record],
         numbers: Numbers,
         theta: Theta,
         settings: dict[int, LearnerSettings],
         handed_on: HandedOn,
+        renumbered: Renumbered,
     ) -> None:
         self.process, self.learner = process, learner_of(process)
         self._steps, self._records, self._numbers, self._theta, self._by_revision = (
             steps, records, numbers, theta, settings,
         )  # fmt: skip
-        self._handed_on = handed_on
+        self._handed_on, self._renumbered = handed_on, renumbered
         self._at = 0
         self._place = {step.event: place for place, step in enumerate(steps)}
         self._values: dict[int, dict[str, Any]] = {}
         self.executed = -1
         self.handles: dict[int, int] = {}
         fragments = numbers.config.fragments
-        self.settings = settings[0]
+        self.settings, self.changed = settings[0], settings[0]
         self._c_steps, self._c_tokens, self._total, self._n = [0] * fragments, [0] * fragments, 0, 0
         self._copies: dict[int, list[_Copy]] = defaultdict(list)
         self._counted: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
@@ -135,6 +142,23 @@ class RetoldLearner:
         self._count(step.event)
         return {"digest": self._numbers.adopt(self.learner, step.source)}
 
+    def _restored(self, step: Restored) -> dict[str, Any]:
+        """Be again what a snapshot has of this learner: arrays, counters, and the copies that wait for their fate."""
+        number = int(step.number)
+        digest, whole = self._numbers.adopt_state(self.learner, Adopt("own", snapshot=number))
+        assert whole, "the snapshot that the run went back to is on the shelf"
+        facts = self._numbers.facts(number, self.learner)
+        self.settings = self._by_revision[0]
+        self._c_steps, self._c_tokens = list(facts["c_steps"]), list(facts["c_tokens"])
+        self._total, self._n = facts["total_tokens"], facts["n"]
+        self._copies = defaultdict(list)
+        for p, copies in facts["captures"].items():
+            held = (_Copy(-1, c["round"], c["step"], c["total_tokens"], c["decided"]) for c in copies)
+            self._copies[int(p)] = list(held)
+        self._counted.clear()
+        self._count(step.event)
+        return {"digest": digest}
+
     def _given(self, step: StateAdopted) -> dict[str, Any]:
         """Moments of a peer or a snapshot, and of a peer the fragments that the syncer had not sent."""
         executor = self._numbers.learners[self.learner]
@@ -154,7 +178,8 @@ class RetoldLearner:
         executor = self._numbers.learners[self.learner]
         state = executor.hold(sorted(set(held)) if number is not None else None).arrays(self._numbers.fragmentation)
         counters = (self._c_steps, self._c_tokens)
-        self._handed_on.put(self.process, step.seq, number, state.to_bytes(), self._n, counters)
+        peer = self._records[step.event].peer if number is None else SYNCER
+        self._handed_on.put(self.process, step.seq, peer, number, state.to_bytes(), self._n, counters)
 
     def _stepped(self, step: StepEnded) -> dict[str, Any]:
         scale = self.settings.rate_scale
@@ -203,9 +228,12 @@ class RetoldLearner:
                 return
 
     def _setting(self, step: SettingApplied) -> dict[str, Any]:
-        revision = self._records[step.event].setting
+        revision = self._renumbered.setting(self._records[step.event])
         self.settings = self._by_revision.get(revision, self.settings)
         return {"detail": {"values": msgspec.structs.asdict(self.settings)}}
+
+    def _changed(self, step: Changed) -> None:
+        self.settings = self.changed
 
     def _fault(self, step: FaultApplied) -> None:
         self._numbers.poison(self.learner, step.fragment, step.poison)
@@ -213,6 +241,8 @@ class RetoldLearner:
 
 _DO: dict[type, Any] = {
     StateAdopted: RetoldLearner._adopted,
+    Restored: RetoldLearner._restored,
+    Changed: RetoldLearner._changed,
     StepEnded: RetoldLearner._stepped,
     UpdateFolded: RetoldLearner._folded,
     FragmentCaptured: RetoldLearner._captured,

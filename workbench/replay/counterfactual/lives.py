@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from workbench.protocol.events import Received
+from workbench.protocol.faults import FaultPlan
 from workbench.protocol.messages import Join
-from workbench.protocol.records import SYNCER, Kind, Record, label_of, learner_of, process_of
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
 from workbench.protocol.settings import learner_settings_of
 from workbench.replay.counterfactual.branch import Branch
+from workbench.replay.counterfactual.by_hand import by_hand
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.rebuilding import Mail, Rebuilt, rebuild
+from workbench.replay.counterfactual.plan import Ended, Struck
+from workbench.replay.counterfactual.rebuilding import rebuild
+from workbench.replay.counterfactual.rebuilt import Mail, Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
-from workbench.tape import TapeError
 
-_HANDED_ON = (Kind.STATE_COPIED, Kind.SNAPSHOT_RECORDED)
-_ONLY = (
-    "learners are found again only where they have handed on no state, to peers or snapshots, and taken none: ask for "
-    "a change that leaves the tape earlier, for an arithmetic one (merge, weights, outer, fold, inner.rate), or for "
-    "all of it anew (--resimulate)"
-)
+JOINING_NS = 1_000_000
+"""What a process that nobody saw starting has needed to join."""
 
 
 class Life(NamedTuple):
-    """One process of a learner: its number, when it was started, when it ended and that was seen (-1: not so)."""
+    """One process of a learner: its number, when it was started, when it ended and that was seen (-1: not so).
+
+    ``snapshot`` is that which it goes on from, -1 for none.
+    """
 
     learner: int
     number: int
     started_ns: int
     ended_ns: int
     seen_ns: int
+    snapshot: int = -1
 
     def has_ended(self, now: int) -> bool:
         """Whether it has ended by then."""
@@ -65,13 +69,31 @@ class AtBranch(NamedTuple):
     rebuilt: dict[int, Rebuilt]
 
 
+class Cut(NamedTuple):
+    """Where a world takes over.
+
+    Attributes
+    ----------
+    branch : Branch
+    learners : AtBranch
+    struck : sequence of Struck
+        Faults that struck before and stay.
+    ends : sequence of Ended
+        Processes that end without a fault.
+    plan : FaultPlan
+        Faults that are still to come.
+    """
+
+    branch: Branch
+    learners: AtBranch
+    struck: Sequence[Struck]
+    ends: Sequence[Ended]
+    plan: FaultPlan
+
+
 def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) -> AtBranch:
     """Find the learners' machines as they were at a branch; their arrays in ``told`` go on to the same point."""
     lives, connections = lives_of(parent), connections_of(parent)
-    state = told.machine.state
-    if state.transfers or state.snapshot is not None:
-        what = "a snapshot is taken" if state.snapshot is not None else "a state is on its way to a learner"
-        raise TapeError(f"the branch lies at event {branch.event}, while {what}; {_ONLY}")
     rebuilt = {}
     for learner in (*range(told.config.learners), *told.machine.state.added):
         begun = [life for life in lives.get(learner, ()) if life.started_ns <= branch.past_ns]
@@ -88,9 +110,31 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
 
 
 def lives_of(parent: Parent) -> dict[int, list[Life]]:
-    """All processes of each learner, in order; one that was killed ended then, whenever that was seen."""
+    """All processes of each learner, in order; one that was killed ended then, whenever that was seen.
+
+    When a run is resumed, all that were there have ended; where it goes back to a snapshot, the next process of each
+    learner that is in it goes on from there.
+    """
     found: dict[int, list[Life]] = {}
-    for r in sorted(parent.records, key=lambda r: r.time_ns):
+    first, parts, snapshot = 0, set[int](), -1
+    for loss in (*parent.losses, None):
+        made = _lives_in(parent.records[first : loss.event if loss is not None else None])
+        for learner, own in made.items():
+            if learner in parts:
+                own[0] = own[0]._replace(snapshot=snapshot)
+            found.setdefault(learner, []).extend(own)
+        if loss is not None:
+            for own in found.values():
+                own[:] = [_ended(life, loss.at_ns) if life.seen_ns < 0 else life for life in own]
+            first, snapshot = loss.event, loss.snapshot
+            parts = {int(m) for m in loss.cut["parts"]} if loss.cut is not None else set()
+    return found
+
+
+def _lives_in(records: Sequence[Record]) -> dict[int, list[Life]]:
+    """Processes that were started between two resumes."""
+    found: dict[int, list[Life]] = {}
+    for r in sorted(records, key=lambda r: r.time_ns):
         learner = learner_of(r.peer)
         if r.kind == Kind.PROCESS_STARTED and learner >= 0:
             found.setdefault(learner, []).append(Life(learner, int(r.value), r.time_ns, -1, -1))
@@ -100,6 +144,9 @@ def lives_of(parent: Parent) -> dict[int, list[Life]]:
             own[:] = [_ended(life, r.time_ns) if life.number == int(r.value) else life for life in own]
         elif own and own[-1].ended_ns < 0 and _kills(r):
             own[-1] = own[-1]._replace(ended_ns=r.time_ns)
+    for p in by_hand(records):
+        began = max(0, p.joined_ns - JOINING_NS)
+        found.setdefault(p.learner, []).append(Life(p.learner, p.number, began, p.lost_ns, p.lost_ns))
     return found
 
 
@@ -137,21 +184,16 @@ def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: 
     joins = (r for r in told.records if r.kind == Kind.LEARNER_JOINED and r.peer == process)
     first = next((r.version for r in joins if int(r.value) == life.number), 2**31)
     own = [r for r in told.records if r.process == process and r.incarnation >= first]
-    handed = next((r for r in own if r.kind in _HANDED_ON or _is_given(r)), None)
-    if handed is not None:
-        what = Kind(handed.kind).name.lower().replace("_", " ")
-        raise TapeError(f"the branch lies at event {branch.event}, behind {what} of {label_of(process)}; {_ONLY}")
     member = told.machine.state.members.get(life.learner)
     known = member.known_seq if member is not None else 0
     later = [r for r in parent.records[branch.event :] if _is_later(r, process, first, known)]
     settings = learner_settings_of(told.config)
     ended = (r for r in parent.records if r.kind == Kind.PROCESS_ENDED and r.peer == SYNCER)
     deaths = [r.time_ns for r in ended if r.time_ns <= branch.past_ns]
-    return rebuild(life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns)
-
-
-def _is_given(r: Record) -> bool:
-    return r.kind == Kind.STATE_ADOPTED and r.reason != "initial"
+    facts = told.numbers.facts(life.snapshot, life.learner) if life.snapshot >= 0 else None
+    return rebuild(
+        life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns, life.snapshot, facts
+    )
 
 
 def _is_later(r: Record, process: int, first: int, known: int) -> bool:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from statistics import median
 from typing import Any
 
-from workbench.protocol.events import Handed, Received
 from workbench.protocol.faults import ENDING_KINDS
-from workbench.protocol.messages import Join, Metadata
-from workbench.protocol.records import SYNCER, Kind, Record, learner_of
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
+from workbench.replay.counterfactual.arrived import Arrived
+from workbench.replay.counterfactual.by_hand import by_hand
 from workbench.replay.counterfactual.parent import Parent
+from workbench.replay.counterfactual.spans import overlap, spans_of
 from workbench.replay.counterfactual.updates_came import sendings_of
 
 SECOND = 10**9
 DISTURBING = ("stall", "stall_syncer", "kill_syncer", "delay", "bandwidth", "cut", "cut_up", "cut_down")
 """Faults under which a message takes as long as they last: that is theirs, not the message's."""
-Spans = dict[int, list[tuple[int, int]]]
-"""By learner: from and to [ns]."""
+TOLD = (Kind.PULL_SENT, Kind.UPDATE_SENT, Kind.STATE_ASKED)
+"""Messages of the syncer that a record tells of."""
 
 
 class Measured:
@@ -29,10 +30,12 @@ class Measured:
     tables : dict of kind to dict of (learner, key) to int
         By own step: ``step``, the ``pause`` before it, ``meta`` (METADATA on its way).  By round: ``up`` and
         ``down``, a contribution and its PULL on their way.  By (fragment, version, how-manieth sending): ``update`` and
-        ``handed``.  By process number: ``start``, ``adopt``, ``ended`` and ``gone`` (until the supervisor,
-        the syncer sees that it was killed); by
-        incarnation ``welcome``.  Under learner -1: ``merge`` and ``commit`` by (fragment, round), ``late`` by round
-        (how late the syncer woke at the end of a grace window).
+        ``handed``.  By process number: ``start``, ``adopt`` (its first state), ``passed`` and ``taken`` (a peer's
+        state on its way from the syncer, and until it is adopted), ``ended`` and ``gone`` (until the supervisor,
+        the syncer sees that it was killed); by incarnation ``welcome``.  By (0 for a peer, 1 for a snapshot, number):
+        ``copy`` and ``state``, a donor's state copied, and on its way to the syncer.  Under learner -1: ``merge`` and
+        ``commit`` by (fragment, round), ``late`` by round (how late the syncer woke at the end of a grace window),
+        ``write`` by snapshot.
     delay_ns : int
         One-way delay of what the tape has no time for: that of a quick METADATA (5th percentile), since what is sent
         after it on the same channel has not waited for it.
@@ -64,14 +67,15 @@ class Measured:
         self._pools: dict[tuple[str, int], list[int]] = {}
         self._records, self._event_of = parent.records, parent.event_of
         arrived = Arrived(parent)
+        self._metadata(arrived.metadata)
         self._steps()
         self._unended()
-        self._metadata(arrived.metadata)
         self._pulls()
         self._updates(arrived.handed, late=parent.config.fold_at == "due")
         self._merges()
         self._ends()
         self._starts(arrived.joins)
+        self._states(arrived.parts)
         self.late_ns = int(median(self.tables["late"].values() or [0]))
 
     def has(self, kind: str, learner: int, key: Hashable) -> bool:
@@ -109,8 +113,10 @@ class Measured:
         before: dict[int, tuple[int, bool]] = {}
         for r in self._records:
             learner = learner_of(r.process)
-            if r.kind == Kind.STATE_ADOPTED:
+            if r.kind in (Kind.STATE_ADOPTED, Kind.RESTORED):
                 before[learner] = r.time_ns, True
+            elif r.kind == Kind.STATE_UNAVAILABLE and learner_of(r.peer) in before:
+                before[learner_of(r.peer)] = r.time_ns + self.delay_ns - self.offsets[learner_of(r.peer)], True
             elif r.kind == Kind.STEP_ENDED and learner in before:
                 start, first = before[learner]
                 lost = r.detail["waited_ns"] + r.detail["injected_ns"] + overlap(self.stalls[learner], start, r.time_ns)
@@ -127,7 +133,7 @@ class Measured:
         asked: dict[int, dict[int, int]] = defaultdict(dict)
         for r in sorted(self._records, key=lambda r: r.time_ns):
             learner, peer = learner_of(r.process), learner_of(r.peer)
-            if r.kind in (Kind.STATE_ADOPTED, Kind.STEP_ENDED):
+            if r.kind in (Kind.STATE_ADOPTED, Kind.RESTORED, Kind.STEP_ENDED):
                 at[learner] = r.step + 1, r.time_ns
             elif r.kind == Kind.PULL_SENT:
                 asked[peer][r.round] = r.time_ns
@@ -211,6 +217,9 @@ class Measured:
 
     def _starts(self, joins: dict[tuple[int, int], int]) -> None:
         """Start-ups, from the start of a process to its JOIN, and from its JOIN to its first state."""
+        for p in by_hand(self._records):
+            self.begins.setdefault(process_of(p.learner), max(0, p.joined_ns - 3 * self.delay_ns))
+            self.tables["start"][p.learner, p.number] = 0
         joined: dict[int, Record] = {}
         for r in self._records:
             learner = learner_of(r.peer)
@@ -223,65 +232,49 @@ class Measured:
                 self.begins.setdefault(SYNCER, r.time_ns)
             elif r.kind == Kind.LEARNER_JOINED:
                 joined[learner] = r
-            elif r.kind == Kind.STATE_ADOPTED and learner_of(r.process) in joined:
+            elif _begins(r) and learner_of(r.process) in joined:
                 mine = learner_of(r.process)
                 span = max(0, r.time_ns + self.offsets[mine] - joined[mine].time_ns)
-                welcome = min(span // 2, self.delay_ns)
+                welcome = min(span, self.delay_ns)
                 self.tables["welcome"].setdefault((mine, joined[mine].version), welcome)
                 self.tables["adopt"].setdefault((mine, int(joined[mine].value)), span - welcome)
 
+    def _states(self, parts: dict[int, int]) -> None:
+        """States handed on: copied by whoever gives, on their way to the syncer and from it, laid on the disk."""
+        number: dict[int, int] = {}
+        folded: dict[int, int] = {}
+        for r in self._records:
+            learner, peer = learner_of(r.process), learner_of(r.peer)
+            cause = self._cause(r)
+            if r.kind == Kind.LEARNER_JOINED:
+                number[peer] = int(r.value)
+            elif r.kind == Kind.UPDATE_FOLDED:
+                folded[learner] = r.time_ns
+            elif r.kind == Kind.STATE_LEFT and (r.process, r.version) in self._event_of:
+                copied = self._records[self._event_of[r.process, r.version]]
+                key = (int(copied.kind == Kind.SNAPSHOT_RECORDED), int(r.value))
+                self._keep("copy", learner, key, copied.time_ns, r.time_ns)
+            elif r.kind == Kind.STATE_SENT and cause is not None:
+                giver = learner_of(cause.process)
+                self._keep("state", giver, (0, int(r.value)), self._leaves(cause, r), r.time_ns)
+            elif r.kind == Kind.STATE_ADOPTED and r.reason == "peer" and cause is not None and learner in number:
+                taken = r.time_ns + self.offsets[learner]
+                came = min(max(cause.time_ns + self.delay_ns, folded.get(learner, 0) + self.offsets[learner]), taken)
+                self._keep("passed", learner, number[learner], cause.time_ns, came)
+                self._keep("taken", learner, number[learner], came, taken)
+            elif r.kind == Kind.SNAPSHOT_COMPLETED and int(r.value) in parts:
+                self._keep("write", -1, int(r.value), parts[int(r.value)], r.time_ns)
 
-class Arrived:
-    """When what has no record of its arrival reached the syncer, or left it.
-
-    Attributes
-    ----------
-    metadata : dict of (learner, own step) to int
-    joins : dict of (learner, process number) to int
-    handed : dict of (learner, fragment, version) to list of int
-        When the transport had taken each UPDATE of it.
-    """
-
-    def __init__(self, parent: Parent) -> None:
-        self.metadata: dict[tuple[int, int], int] = {}
-        self.joins: dict[tuple[int, int], int] = {}
-        self.handed: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        owners: dict[int, int] = {}
-        for number, item in enumerate(parent.inputs):
-            event = parent.decoded(number)
-            if isinstance(event, Handed) and event.connection in owners:
-                self.handed[owners[event.connection], event.fragment, event.version].append(item.time_ns)
-            if not isinstance(event, Received):
-                continue
-            message: Any = event.message
-            if isinstance(message, Metadata):
-                self.metadata.setdefault((message.learner, message.n), item.time_ns)
-            elif isinstance(message, Join):
-                self.joins.setdefault((message.learner, message.process_number), item.time_ns)
-                owners[event.connection] = message.learner
-
-
-def spans_of(records: list[Record], kinds: tuple[str, ...]) -> Spans:
-    """When faults of these kinds acted, by learner; those of the syncer under -1."""
-    found: Spans = defaultdict(list)
-    ended = {r.detail["fault"]: r.time_ns for r in records if r.kind == Kind.FAULT_ENDED}
-    for r in records:
-        if r.kind == Kind.FAULT_INJECTED and r.reason in kinds and r.detail.get("effect"):
-            until = max(r.detail.get("until_ns", r.time_ns), r.time_ns + round(r.value * SECOND))
-            learner = max(-1, learner_of(r.peer))
-            found[learner].append((r.time_ns, ended.get(r.detail.get("fault"), until)))
-    return found
+    def _leaves(self, left: Record, sent: Record) -> int:
+        """When a copy leaves that has been encoded: not before its learner hears that its boundary is journalled."""
+        giver = learner_of(left.process)
+        encoded = left.time_ns + self.offsets[giver]
+        first, last = self._event_of.get((left.process, left.version)), self._event_of[sent.process, sent.seq]
+        between = self._records[first:last] if first is not None else []
+        heard = (r.time_ns + self.delay_ns for r in between if r.kind in TOLD and r.peer == left.process)
+        by_itself = max(encoded, sent.time_ns - 2 * self.delay_ns)  # a heartbeat, which has no record, has told it
+        return min(max(encoded, next(heard, by_itself)), sent.time_ns)
 
 
-def overlap(spans: list[tuple[int, int]], start: int, stop: int) -> int:
-    """How much of the time from ``start`` to ``stop`` lies in spans, which may overlap."""
-    return sum(max(0, b - a) for a, b in _joined(spans, start, stop))
-
-
-def _joined(spans: list[tuple[int, int]], start: int, stop: int) -> Iterator[tuple[int, int]]:
-    at = start
-    for a, b in sorted(spans):
-        a, b = max(a, at), min(b, stop)
-        if b > a:
-            yield a, b
-            at = b
+def _begins(r: Record) -> bool:
+    return r.kind == Kind.RESTORED or (r.kind == Kind.STATE_ADOPTED and r.reason == "initial")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import xarray as xr
@@ -18,6 +19,30 @@ from workbench.tape import Input, TapeError, open_tape
 from workbench.tape.errors import first_line
 
 _decode = msgspec.msgpack.Decoder(SyncerInput).decode
+
+
+class Loss(NamedTuple):
+    """A run that had ended, or was lost with all its processes, and was resumed.
+
+    Attributes
+    ----------
+    event : int
+        Event of the syncer's start.
+    at_ns, again_ns : int
+        The last time before it, and when it went on [ns].
+    cut : dict or None
+        Of the snapshot that it went back to; None where nothing was lost.
+    """
+
+    event: int
+    at_ns: int
+    again_ns: int
+    cut: dict[str, Any] | None
+
+    @property
+    def snapshot(self) -> int:
+        """Number of that snapshot, -1 for none."""
+        return int(self.cut["snapshot"]) if self.cut is not None else -1
 
 
 @dataclass(frozen=True)
@@ -51,6 +76,12 @@ class Parent:
         """Root attributes of the tape."""
         return {str(key): value for key, value in self.tape.attrs.items()}
 
+    @property
+    def generation(self) -> int:
+        """0 for a run that happened, 1 for an answer about one, 2 for an answer about that."""
+        parent = self.header.get("parent")
+        return int(parent.get("generation", 1)) if isinstance(parent, Mapping) else 0
+
     @cached_property
     def began_ns(self) -> int:
         """Start of rounds: the origin of the times that people read."""
@@ -62,14 +93,20 @@ class Parent:
         return max(r.time_ns for r in self.records)
 
     @cached_property
-    def last_round(self) -> int:
-        """The last round that was opened; -1 if none was."""
-        return max((r.round for r in self.records if r.kind == Kind.ROUND_OPENED), default=-1)
-
-    @cached_property
     def starts(self) -> list[int]:
         """Events at which a life of the syncer begins."""
         return [i for i, r in enumerate(self.records) if r.process == SYNCER and r.kind == Kind.SYNCER_STARTED]
+
+    @cached_property
+    def losses(self) -> list[Loss]:
+        """Every time that the run was resumed."""
+        found = []
+        for event in self.starts:
+            r = self.records[event]
+            if r.reason == "resume" and event:
+                at_ns = max(before.time_ns for before in self.records[:event])
+                found.append(Loss(event, min(at_ns, r.time_ns), r.time_ns, r.detail.get("cut")))
+        return found
 
     @cached_property
     def ends(self) -> list[int]:
@@ -80,6 +117,22 @@ class Parent:
         for start, stop in zip(self.positions, after, strict=True):
             ends.append(next((i for i in range(start, stop) if i in lives), stop))
         return ends
+
+    @cached_property
+    def by_epoch(self) -> list[Parent]:
+        """The run cut where it went back to a snapshot: what happened in each epoch, alone."""
+        last = max(r.epoch for r in self.records)
+        if not last:
+            return [self]
+        lives = [self.records[event].epoch for event in self.starts]
+        parts = []
+        for epoch in range(last + 1):
+            events = [i for i, r in enumerate(self.records) if r.epoch == epoch]
+            mine = [i for i, item in enumerate(self.inputs) if lives[max(1, item.incarnation) - 1] == epoch]
+            records, inputs = [self.records[i] for i in events], [self.inputs[i] for i in mine]
+            positions = [bisect_left(events, self.positions[i]) for i in mine]
+            parts.append(Parent(self.path, self.tape, self.config, records, inputs, positions))
+        return parts
 
     @cached_property
     def event_of(self) -> dict[tuple[int, int], int]:
@@ -110,7 +163,7 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     Raises
     ------
     TapeError
-        There is no tape, it holds no training run or nothing that happened, or it went back to a snapshot.
+        There is no tape, or it holds no training run or nothing that happened.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
     if not tape.attrs.get("config"):
@@ -118,12 +171,6 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
     records, inputs = tape.wb.records(), tape.wb.inputs()
     if not records or not inputs:
         raise TapeError(f"{tape.name} holds nothing that happened; expected a run that its syncer has recorded")
-    resumed = next((event for event, r in enumerate(records) if r.epoch > 0), None)
-    if resumed is not None:
-        raise TapeError(
-            f"event {resumed}: the run went back to a snapshot; what-if asks only runs of one epoch; ask about a run "
-            "that did not go back"
-        )
     numbers = [i for i, item in enumerate(inputs) if item.process == SYNCER]
     positions = tape["inputs"].dataset["event"].values[numbers].tolist()
     if not isinstance(run, xr.DataTree):

@@ -13,6 +13,7 @@ from workbench.protocol.acting import seeded
 from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault, struck_fault
 from workbench.protocol.records import SYNCER, Kind, Record, label_of, learner_of, process_of
 from workbench.protocol.scenario import fault_of
+from workbench.replay.counterfactual.by_hand import by_hand
 from workbench.replay.counterfactual.parent import Parent
 
 SECOND = 10**9
@@ -67,17 +68,25 @@ class Ended(NamedTuple):
 
 def faults_of(parent: Parent) -> list[Struck]:
     """All faults of a tape, in order."""
-    ended = {r.detail["fault"]: r for r in parent.records if r.kind == Kind.FAULT_ENDED}
     scripted = _scripted(parent)
     found: list[Struck] = []
     for event, r in enumerate(parent.records):
         if r.kind == Kind.FAULT_INJECTED:
-            number = int(r.detail.get("fault", len(found) + 1))
-            fault = _fault(r, number, ended.get(number), parent)
+            own = int(r.detail.get("fault", len(found) + 1))
+            # after a resume of real processes faults are numbered anew
+            number = own if all(s.number != own for s in found) else max(s.number for s in found) + 1
+            fault = _fault(r, number, _end_of(parent.records, event, own), parent)
             effect = bool(r.detail.get("effect"))
             skipped = bool(r.detail.get("skipped"))
             found.append(Struck(number, r.time_ns, event, effect, _tied(fault, scripted), parent.began_ns, skipped))
     return sorted(found, key=lambda s: s.time_ns)
+
+
+def _end_of(records: Sequence[Record], event: int, number: int) -> Record | None:
+    """The record of the end of the fault that struck at an event; None if another has its number before that."""
+    mine = (r for r in islice(records, event + 1, None) if r.kind in (Kind.FAULT_INJECTED, Kind.FAULT_ENDED))
+    found = next((r for r in mine if r.detail.get("fault") == number), None)
+    return found if found is not None and found.kind == Kind.FAULT_ENDED else None
 
 
 def _fault(r: Record, number: int, ended: Record | None, parent: Parent) -> Fault:
@@ -132,6 +141,11 @@ def ends_of(parent: Parent) -> list[Ended]:
             continue
         later = (x for x in parent.records[event:] if x.kind == Kind.PROCESS_STARTED and x.peer == r.peer)
         found.append(Ended(learner, r.time_ns, r.reason, next((x.time_ns for x in later), -1)))
+    others = by_hand(parent.records)
+    for p in others:
+        again = (q.joined_ns for q in others if q.learner == p.learner and q.number > p.number)
+        if p.lost_ns >= 0:
+            found.append(Ended(p.learner, p.lost_ns, p.how, next(again, -1)))
     return found
 
 

@@ -8,57 +8,36 @@ makes again are compared with those of the tape.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from workbench.protocol import learner, learner_state
-from workbench.protocol.actions import StartStep
+import msgspec
+
+from workbench.protocol import copies, learner, learner_state
+from workbench.protocol.actions import Send, StartStep
 from workbench.protocol.clocks import merged
-from workbench.protocol.events import Adopted, Captured, Connected, Disconnected, FaultActed, Received, StepEnded
-from workbench.protocol.messages import Change, Pull, Update, Welcome
-from workbench.protocol.records import Kind, Record
+from workbench.protocol.events import (
+    Adopted,
+    Captured,
+    Connected,
+    Disconnected,
+    FaultActed,
+    Received,
+    StateCopied,
+    StepEnded,
+)
+from workbench.protocol.messages import Begin, Change, CopyAsked, Mark, Marker, PeerState, Pull, Update, Welcome
+from workbench.protocol.records import SYNCER, Kind, Record
 from workbench.protocol.settings import FixedSettings, LearnerSettings
-from workbench.replay.counterfactual.comparing import same
+from workbench.replay.counterfactual.comparing import unlike_rebuilt
+from workbench.replay.counterfactual.rebuilt import Mail, Rebuilt
 
-BOUNDARY = (Kind.SETTING_APPLIED, Kind.CONTRIBUTION_ACKNOWLEDGED, Kind.UPDATE_FOLDED)
+BOUNDARY = (
+    Kind.SETTING_APPLIED, Kind.CONTRIBUTION_ACKNOWLEDGED, Kind.UPDATE_FOLDED, Kind.STATE_COPIED, Kind.SNAPSHOT_RECORDED,
+)  # fmt: skip
 """What a boundary records behind the step that ended there."""
 
-COMPARED = ("kind", "fragment", "round", "version", "base_version", "step", "global_step", "steps", "tokens", "reason")
-
-
-class Mail(NamedTuple):
-    """A message to a learner: when it was sent, on which connection."""
-
-    time_ns: int
-    connection: int
-    channel: int
-    message: Any
-
-
-class Rebuilt(NamedTuple):
-    """A learner at the cut.
-
-    Attributes
-    ----------
-    machine : LearnerMachine
-    step : StartStep or None
-        The step that it makes.
-    since_ns : int
-        When that began.
-    unheard : list of Mail
-        Messages that have not reached it.
-    unsent : list of int
-        Numbers of records that it made and that are not in the journal: the rest of its last boundary.
-    made, differing : int
-        Records made again, and how many of them are not those of the tape.
-    """
-
-    machine: learner.LearnerMachine
-    step: StartStep | None
-    since_ns: int
-    unheard: list[Mail]
-    unsent: list[int]
-    made: int
-    differing: int
+RECORDED = Pull | Update | Change | CopyAsked | PeerState | Marker
+"""Messages of which a record tells when they came."""
 
 
 class Rebuilding:
@@ -96,6 +75,9 @@ class Rebuilding:
         self.step: StartStep | None = None
         self.since_ns = 0
         self.made: list[Record] = []
+        self.copies: dict[int, learner_state.Copy] = {}
+        self.cut: learner_state.Cut | None = None
+        self.marks: list[Mark] = []
         self._at = 0
 
     def run(self) -> Rebuilt:
@@ -110,12 +92,15 @@ class Rebuilding:
             self._at += max(1, len(self.made) - before)
         self._died(2**62)
         self._settle()
-        recorded = [*self.own, *self.later]
-        pairs = zip(recorded, self.made, strict=False)
-        differing = sum(any(not same(getattr(a, c), getattr(b, c)) for c in COMPARED) for a, b in pairs)
-        differing += max(0, len(self.own) - len(self.made))
-        more = [r.seq for r in self.made if not self.own or r.seq > self.own[-1].seq]
-        return Rebuilt(self.machine, self.step, self.since_ns, self.mail, more, len(self.made), differing)
+        differing = unlike_rebuilt([*self.own, *self.later], self.made) + max(0, len(self.own) - len(self.made))
+        last = self.own[-1].seq if self.own else -1
+        more = [r for r in self.made if r.seq > last]
+        marks = [msgspec.structs.replace(m, records=list(more)) for m in self.marks if m.origin > last]
+        unsent = [r.seq for r in more]
+        return Rebuilt(
+            self.machine, self.step, self.since_ns, self.mail, unsent, len(self.made), differing, self.copies,
+            self.cut, marks,
+        )  # fmt: skip
 
     # inputs
 
@@ -126,6 +111,10 @@ class Rebuilding:
         for action in self.machine.handle(now, event):
             if isinstance(action, StartStep):
                 self.step, self.since_ns = action, now
+            elif isinstance(action, Send) and isinstance(action.message, Mark):
+                self.marks.append(action.message)
+        self.copies.update(state.copies)
+        self.cut = state.cut or self.cut
         self.made += [r for r in state.outbox.unacked if r.seq > max(known, self._last())]
 
     def _last(self) -> int:
@@ -141,7 +130,7 @@ class Rebuilding:
     def _uncaused(self, now: int) -> None:
         """Messages whose coming no record shows, as far as they are due, and the ends of syncers."""
         for mail in [m for m in self.mail if m.time_ns + self.delay_ns <= now]:
-            if not isinstance(mail.message, Pull | Update) and not self._is_first_welcome(mail):
+            if not isinstance(mail.message, RECORDED) and not self._begins(mail):
                 self._died(mail.time_ns)
                 self._hand(mail, now)
         self._died(now)
@@ -153,8 +142,11 @@ class Rebuilding:
                 self._hand(mail, at)
             self._give(at, Disconnected(self.machine.state.connection))
 
-    def _is_first_welcome(self, mail: Mail) -> bool:
-        return isinstance(mail.message, Welcome) and not self.machine.state.has_state
+    def _begins(self, mail: Mail) -> bool:
+        """Whether a record tells when it came: that of a state that was adopted."""
+        if isinstance(mail.message, Welcome):
+            return not self.machine.state.has_state
+        return isinstance(mail.message, Begin) and mail.message.source == "snapshot"
 
     def _find(self, kind: type, origin: int) -> Mail | None:
         mine = (m for m in self.mail if isinstance(m.message, kind))
@@ -165,7 +157,7 @@ class Rebuilding:
         for other in [
             m for m in self.mail if m.channel == mail.channel and m.time_ns <= mail.time_ns and m is not mail
         ]:
-            if not isinstance(other.message, Pull | Update):
+            if not isinstance(other.message, RECORDED) and not self._begins(other):
                 self._hand(other, now)
 
     # records
@@ -174,9 +166,10 @@ class Rebuilding:
         """A record that follows from an input that was given before."""
 
     def _adopted(self, record: Record) -> None:
-        welcome = self._find(Welcome, record.cause[1]) if record.cause is not None else None
-        if welcome is not None:
-            self._hand(welcome, record.time_ns)
+        message = _GIVERS.get(record.reason, Welcome)
+        mail = self._find(message, record.cause[1]) if record.cause is not None else None
+        if mail is not None:
+            self._hand(mail, record.time_ns)
         self._updates_of_boundary(record)
         self._give(record.time_ns, Adopted(record.digest))
 
@@ -188,14 +181,30 @@ class Rebuilding:
         self._give(record.time_ns, event)
 
     def _updates_of_boundary(self, record: Record) -> None:
-        """What lay in the inbox when the boundary came, in the order in which it is folded."""
+        """What lay in the inbox when the boundary came, in the order in which it is folded.
+
+        All folds of one boundary are of one global step; a later one was brought by an UPDATE that came by itself.
+        """
+        steps: set[int] = set()
         for other in (*self.own[self._at + 1 :], *self.later):
             if other.time_ns != record.time_ns or other.kind not in BOUNDARY:
+                break
+            if other.kind == Kind.UPDATE_FOLDED:
+                steps.add(other.global_step)
+            if len(steps) > 1:
                 break
             self._cause_of(other, record.time_ns)
 
     def _cause_of(self, record: Record, now: int) -> None:
-        if record.kind == Kind.SETTING_APPLIED:
+        if record.kind == Kind.SNAPSHOT_RECORDED:
+            assert record.cause is not None
+            for channel in sorted(m.channel for m in self.mail if _is_marker(m.message, record.cause[1])):
+                found = (m for m in self.mail if _is_marker(m.message, record.cause[1]) and m.channel == channel)
+                self._hand(next(found), now)
+            return
+        if record.kind == Kind.STATE_COPIED:
+            mail = self._find(CopyAsked, record.cause[1]) if record.cause is not None else None
+        elif record.kind == Kind.SETTING_APPLIED:
             wanted = (m for m in self.mail if isinstance(m.message, Change) and m.message.revision == record.setting)
             mail = next(wanted, None)
         else:
@@ -228,6 +237,10 @@ class Rebuilding:
                 if other.fragment == record.fragment:
                     return
 
+    def _left(self, record: Record) -> None:
+        number = int(record.value) if record.peer != SYNCER else -int(record.value)
+        self._give(record.time_ns, StateCopied(number, record.digest, record.detail.get("bytes", 0), 0))
+
     def _faulted(self, record: Record) -> None:
         self._give(record.time_ns, FaultActed(record.reason, record.fragment, record.detail))
 
@@ -251,8 +264,19 @@ class Rebuilding:
             state.wake_at = min(state.wake_at, state.join_again_at)
 
 
+def _is_marker(message: Any, origin: int) -> bool:
+    return isinstance(message, Marker) and message.origin == origin
+
+
+_GIVERS: dict[str, type] = {"peer": PeerState, "snapshot": Begin}
+"""Which message brings a state, by its source."""
+
 _TAKE: dict[Kind, Any] = {
     Kind.STATE_ADOPTED: Rebuilding._adopted,
+    Kind.RESTORED: Rebuilding._adopted,
+    Kind.STATE_COPIED: Rebuilding._alone,
+    Kind.SNAPSHOT_RECORDED: Rebuilding._alone,
+    Kind.STATE_LEFT: Rebuilding._left,
     Kind.STEP_ENDED: Rebuilding._stepped,
     Kind.UPDATE_FOLDED: Rebuilding._alone,
     Kind.CONTRIBUTION_ACKNOWLEDGED: Rebuilding._alone,
@@ -273,7 +297,14 @@ def rebuild(
     mail: Sequence[Mail],
     deaths: Sequence[int],
     delay_ns: int,
+    snapshot: int = -1,
+    facts: dict[str, Any] | None = None,
 ) -> Rebuilt:
-    """A learner's machine after the records ``own`` of its process ``number``; see `Rebuilding`."""
+    """A learner's machine after the records ``own`` of its process ``number``; see `Rebuilding`.
+
+    One that went on from a ``snapshot`` has from there its counters, ``facts``.
+    """
     state = learner_state.new_state(learner_id, number, fixed, settings)
+    if facts is not None:
+        copies.restore(state, facts, snapshot)
     return Rebuilding(state, own, later, mail, deaths, delay_ns).run()

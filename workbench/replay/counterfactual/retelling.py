@@ -7,7 +7,7 @@ would have happened.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -17,29 +17,26 @@ from workbench.config import RunConfig
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
-from workbench.protocol.messages import Fragment, Join, Metadata, StateCopy
-from workbench.protocol.records import FIRST_LEARNER, Kind, Record
+from workbench.protocol.records import SYNCER, Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.replay.counterfactual.branch import Branch, Sent
 from workbench.replay.counterfactual.comparing import differs
-from workbench.replay.counterfactual.handed_on import HandedOn
-from workbench.replay.counterfactual.learning import RetoldLearner
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.versions import Versions
-from workbench.replay.counterfactual.without import LeftOut
-from workbench.replay.program import read_programs
+from workbench.replay.counterfactual.put_in import PutIn
+from workbench.replay.counterfactual.renewing import Renewing
+from workbench.replay.counterfactual.renumbering import Renumbered
+from workbench.replay.counterfactual.turn import Turn
 from workbench.simulate.numbers import Numbers
 from workbench.tape import Input
-from workbench.training.snapshot_parts import SyncerPart
 
 _encode = msgspec.msgpack.Encoder().encode
 _record = msgspec.msgpack.Decoder(Record).decode
 
-OWN_HANDLES = 1 << 52
-"""Handles of payloads that are not on the tape begin here."""
+WHO = "what-if"
+"""Who asks for the changes."""
 
 
-class Retelling:
+class Retelling(Renewing):
     """A parent's journal made again under another configuration.
 
     Parameters
@@ -51,10 +48,10 @@ class Retelling:
         Executors under that configuration.
     stop_ns : int, optional
         Branch before the first input at or after this time, whatever the machine says.
-    from_round : int, optional
-        Branch behind the input at which this round is opened.
-    left_out : LeftOut, optional
-        Records of numeric faults that are gone.
+    asked : (Turn, mapping), optional
+        Ask for other settings there, and branch behind the input that follows.
+    renumbered : Renumbered, optional
+        Without records of numeric faults that are gone, or with those of a change that keeps the schedule.
 
     Attributes
     ----------
@@ -62,8 +59,6 @@ class Retelling:
         The new journal so far.
     sent : list of Sent
         All messages of the syncer.
-    orders : dict of round to Merge
-        Merges that are under way.
     """
 
     def __init__(
@@ -72,40 +67,33 @@ class Retelling:
         config: RunConfig,
         numbers: Numbers,
         stop_ns: int | None = None,
-        from_round: int | None = None,
-        left_out: LeftOut | None = None,
+        asked: tuple[Turn, Mapping[str, Any]] | None = None,
+        renumbered: Renumbered | None = None,
     ) -> None:
-        self.parent, self.config, self.numbers = parent, config, numbers
-        self.left_out = left_out or LeftOut()
-        self.stop_ns, self.from_round = stop_ns, from_round
+        super().__init__(parent, config, numbers, renumbered or Renumbered())
+        self.stop_ns, self.asked = stop_ns, asked
         self.fixed = fixed_settings_of(config, offsets(config.fragments, config.period))
         self.machine = syncer.SyncerMachine(syncer.new_state(self.fixed, settings_book_of(config)))
-        self.settings = {0: msgspec.structs.replace(self.machine.state.book.learner)}
-        numbers.next_handle = OWN_HANDLES
         self.log: list[tuple[list[Input], list[Record]]] = []
         self.records: list[Record] = []
         self.sent: list[Sent] = []
-        self.orders: dict[int, act.Merge] = {}
         self.lives = 0
-        self.renewed: dict[tuple[int, int], Record] = {}
-        read = read_programs(parent.records)
-        programs = read.steps
-        self.handed_on = HandedOn(read)
-        self.parts: dict[int, int] = {}
-        self.versions = Versions(parent.records, programs, numbers)
-        made = (parent.records, numbers, self.versions.theta, self.settings, self.handed_on)
-        self.learners = {
-            p: RetoldLearner(p, self.left_out.program(p, steps), *made)
-            for p, steps in programs.items()
-            if p >= FIRST_LEARNER
-        }
+        self.done: list[Any] = []
+        self._torn = {*parent.starts, *([] if parent.header["closed"] else [len(parent.records)])}
 
     def run(self, progress: Callable[[int], None] | None = None) -> Branch | None:
         """Take all inputs, or those before the branch, which is returned."""
         for number, item in enumerate(self.parent.inputs):
             if self.stop_ns is not None and item.time_ns >= self.stop_ns:
+                starts = (self.parent.records[event].time_ns for event in self.parent.starts)
+                self._start_up_to(sum(at < self.stop_ns for at in starts))
                 return Branch(len(self.records), self.stop_ns, number, True, "fault", [])
             self._start_up_to(item.incarnation)
+            put_in = self.renumbered.put_in
+            if put_in is not None and put_in.turn.number == number:
+                self._put_in(put_in, item.time_ns)
+            if self.asked is not None and self.asked[0].number == number:
+                return self._ask(self.asked[1], number, item)
             branch = self._take(number, item)
             if branch is not None:
                 return branch
@@ -121,54 +109,85 @@ class Retelling:
         while self.lives < min(incarnation, len(self.parent.starts)):
             record = self.parent.records[self.parent.starts[self.lives]]
             uncommitted: list[tuple[int, int, int]] = []
+            cut, aborted = record.detail.get("cut"), []
             if record.reason != "new":
-                for round_ in self.machine.state.rounds.values():
-                    for contribution in round_.here.values():
-                        self.numbers.release(contribution.handle)
-                found = restart.restore(self.fixed, settings_book_of(self.config), self.records)
-                self.machine = syncer.SyncerMachine(found.state)
-                self.numbers.recover(found.state.versions)
-                for p, version in enumerate(found.state.versions):
-                    self.versions.keep(p, version)
-                uncommitted = found.uncommitted
-                self.orders = {}
+                cut = restart.cut_of(self.records, cut["snapshot"]) if cut else None
+                found = self._restored(cut)
+                uncommitted, aborted = found.uncommitted, found.aborted
             self.lives += 1
-            made = self._note(record.time_ns, self.machine.start(record.time_ns, record.reason, uncommitted))
-            self._journal([], made)
+            self.done = self.machine.start(record.time_ns, record.reason, uncommitted, cut, aborted)
+            self._journal([], self._note(record.time_ns, self.done))
+            self._snapshots(record.time_ns, self.done)
 
-    def _take(self, number: int, item: Input) -> Branch | None:
-        start, stop = self.parent.positions[number], self.parent.ends[number]
-        event = self._substituted(self.parent.decoded(number))
-        done = self.machine.handle(item.time_ns, event)
+    def _restored(self, cut: dict[str, Any] | None) -> restart.Recovered:
+        """Another syncer reads the journal, and the slots or a snapshot."""
+        state = self.machine.state
+        held = [c.handle for round_ in state.rounds.values() for c in round_.here.values()]
+        held += [transfer.handle for transfer in state.transfers.values()]
+        for handle in (*held, *(state.snapshot.handles if state.snapshot is not None else ())):
+            self.numbers.release(handle)
+        self.numbers.incomplete.clear()
+        self.writing.clear()
+        self.orders = {}
+        found = restart.restore(self.fixed, settings_book_of(self.config), self.records, cut)
+        self.machine = syncer.SyncerMachine(found.state)
+        if cut is None:
+            self.numbers.recover(found.state.versions)
+        else:
+            self.numbers.go_back(cut["snapshot"])
+            self.versions.go_back(found.state.versions)
+            for revision in [r for r in self.settings if r > found.state.book.revision]:
+                del self.settings[revision]
+        for p, version in enumerate(found.state.versions):
+            self.versions.keep(p, version)
+        return found
+
+    def _put_in(self, put_in: PutIn, now: int) -> None:
+        """Ask for the change that keeps the schedule: one record more, and nothing that anybody does otherwise."""
+        put_in.revision = self.machine.state.book.revision
+        event = ev.SettingsAsked(put_in.values, WHO)
+        made = self._note(now, self._handled(now, event))
+        put_in.settings = self.settings[put_in.revision + 1]
+        for learner in self.learners.values():
+            learner.changed = put_in.settings
+        self._journal([Input(SYNCER, self.lives, now, _encode(event))], made)
+
+    def _ask(self, values: Mapping[str, Any], number: int, item: Input) -> Branch:
+        """Ask for other settings before an input, and branch there: whatever it brings, it comes to other settings."""
+        event = ev.SettingsAsked(dict(values), WHO)
+        first = len(self.records)
+        asked = self._handled(item.time_ns, event)
+        made = self._note(item.time_ns, asked)
+        self._journal([Input(SYNCER, self.lives, item.time_ns, _encode(event))], made)
+        self._take(number, item)
+        return Branch(first, item.time_ns, number, False, "round", [*asked, *self.done])
+
+    def _handled(self, now: int, event: Any) -> list[Any]:
+        """What the machine answers; settings of learners are remembered by their revision."""
+        done = self.machine.handle(now, event)
         book = self.machine.state.book
         if book.revision not in self.settings:
             self.settings[book.revision] = msgspec.structs.replace(book.learner)
+        return done
+
+    def _take(self, number: int, item: Input) -> Branch | None:
+        start, stop = self.parent.positions[number], self.parent.ends[number]
+        event = self.substituted(self.parent.decoded(number))
+        self.done = done = self._handled(item.time_ns, event)
         made = self._note(item.time_ns, done)
+        recorded = self.renumbered.records(self.parent.records[start:stop])
+        if stop in self._torn:  # of the last input of a life that was killed only a part may be in the journal
+            made = made[: len(recorded)]
         self._journal([Input(item.process, item.incarnation, item.time_ns, _encode(event))], made)
         if isinstance(event, ev.CommitDone):
             self.numbers.commit(event.fragment, event.version)
             self.versions.keep(event.fragment, event.version)
-        for action in done:
-            if type(action) is act.TakeSnapshot:
-                self.parts[action.snapshot] = self._part()
-        found = self._difference(start, stop, made)
-        if found is None and self.from_round is not None and self.machine.state.opened_t >= self.from_round:
-            found = len(self.records), "round"
+        self._snapshots(item.time_ns, done)
+        found = _difference(start, recorded, made)
         if found is None:
             self._release(done)
             return None
         return Branch(found[0], item.time_ns, number, False, found[1], done)
-
-    def _difference(self, start: int, stop: int, made: list[Record]) -> tuple[int, str] | None:
-        """First event that is not as recorded, and in which column; at the end of a torn tape more may be made."""
-        recorded = self.left_out.records(self.parent.records[start:stop])
-        for k, (there, here) in enumerate(zip(recorded, made, strict=False)):
-            column = differs(there, here)
-            if column:
-                return start + k, column
-        if len(made) == len(recorded) or (stop == len(self.parent.records) and len(made) > len(recorded)):
-            return None
-        return start + min(len(made), len(recorded)), "kind"
 
     def _note(self, now: int, done: list[Any]) -> list[Record]:
         """Records that the machine made; messages and merges are remembered."""
@@ -186,10 +205,19 @@ class Retelling:
                 self.versions.merged(record)
         return made
 
-    def _part(self) -> int:
-        """Digest of Theta and outer state."""
-        syncer, places = self.numbers.syncer, range(len(self.numbers.current))
-        return SyncerPart(list(self.numbers.current), [syncer.outer_state(p) for p in places]).digest
+    def _snapshots(self, now: int, done: list[Any]) -> None:
+        """Snapshots are taken and put together as the machine says; they are written when the tape says so."""
+        for action in done:
+            kind = type(action)
+            if kind is act.TakeSnapshot:
+                self.numbers.take_snapshot(action.snapshot, action.versions)
+            elif kind is act.KeepPart:
+                self.numbers.keep_part(action.snapshot, action.learner, action.handle)
+            elif kind is act.WriteSnapshot:
+                self.writing[action.snapshot] = now, action
+            elif kind is act.DropSnapshot:
+                self.numbers.drop_snapshot(action.snapshot)
+                self.writing.pop(action.snapshot, None)
 
     def _release(self, done: list[Any]) -> None:
         for action in done:
@@ -200,91 +228,13 @@ class Retelling:
         self.log.append((inputs, records))
         self.records += records
 
-    # inputs with the values of now
 
-    def _substituted(self, event: Any) -> Any:
-        if isinstance(event, ev.Received):
-            return self._received(event)
-        if isinstance(event, ev.RecordsCame):
-            came = self.left_out.records(event.records)
-            return ev.RecordsCame(event.process, [self._evaluated(record) for record in came])
-        if isinstance(event, ev.MergeDone) and event.round in self.orders:
-            return ev.MergeDone(event.round, event.fragment, *self.numbers.merge(self.orders.pop(event.round)))
-        if isinstance(event, ev.SnapshotWritten) and not event.reason and event.snapshot in self.parts:
-            return ev.SnapshotWritten(event.snapshot, self.parts[event.snapshot])
-        return event
-
-    def _received(self, event: ev.Received) -> ev.Received:
-        sent: Any = event.message
-        kept = [r for r in sent.records if (r.process, r.seq) not in self.left_out.gone]
-        message = msgspec.structs.replace(sent, records=[self._renewed(record) for record in kept])
-        if isinstance(message, Metadata | Join):
-            message = self.counted(message)
-        if isinstance(message, Fragment):
-            return self._fragment(event, message)
-        if isinstance(message, StateCopy):
-            message = self.handed_on.message(message, sent.learner + FIRST_LEARNER)
-        message = self.left_out.message(message, sent.learner + FIRST_LEARNER)
-        return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
-
-    def _renewed(self, record: Record) -> Record:
-        """A learner's record with the values of now; one that never entered the journal stays as it is."""
-        key = (record.process, record.seq)
-        known = self.renewed.get(key)
-        event = self.parent.event_of.get(key)
-        if event is None or differs(self.parent.records[event], record):
-            return record
-        if known is None:
-            renewed = self.left_out.record(self.learners[record.process].renew(event))
-            known = self.renewed[key] = _record(_encode(renewed))
-        return known
-
-    def counted(self, message: Any) -> Any:
-        """Counters as they are now, if a fold keeps more or less than it did."""
-        process = message.learner + FIRST_LEARNER
-        seq = message.clock[process] if process < len(message.clock) else 0
-        found = self.learners[process].counters_at(seq) if process in self.learners and seq else None
-        if found is None:
-            return message
-        return msgspec.structs.replace(message, c_steps=found[0], c_tokens=found[1])
-
-    def _fragment(self, event: ev.Received, message: Fragment) -> ev.Received:
-        """A contribution: its payload lies under the handle of the tape from now on."""
-        process = message.learner + FIRST_LEARNER
-        captured = self.renewed.get((process, message.origin))
-        own = self.learners[process].handles.pop(message.origin, None) if captured is not None else None
-        message = self.left_out.message(message, process)
-        if captured is None or own is None or (message.handle < 0 and not self.left_out):
-            return ev.Received(event.connection, message, event.finite, event.fits, event.norm)
-        handle = message.handle if message.handle >= 0 else own
-        self.numbers.payloads[handle] = self.numbers.payloads.pop(own)
-        values = {"steps": captured.steps, "tokens": captured.tokens, "digest": captured.digest}
-        message = msgspec.structs.replace(message, handle=handle, nbytes=captured.detail["bytes"], **values)
-        return ev.Received(event.connection, message, *self.numbers.looks(message.handle))
-
-    def advance(self, process: int, seqs: Sequence[int]) -> None:
-        """Let a learner's program go on to records that are not in the journal."""
-        for seq in seqs:
-            event = self.parent.event_of.get((process, seq))
-            if event is not None:
-                self.learners[process].renew(event)
-
-    def fragment_under_way(self, message: Fragment) -> Fragment | None:
-        """A contribution that has not arrived, with its payload under a handle of now; None if that is gone."""
-        process = message.learner + FIRST_LEARNER
-        captured = self.renewed.get((process, message.origin))
-        own = self.learners[process].handles.get(message.origin)
-        if captured is None or own is None:
-            return None
-        return msgspec.structs.replace(
-            message, steps=captured.steps, tokens=captured.tokens, digest=captured.digest, handle=own
-        )
-
-    def _evaluated(self, record: Record) -> Record:
-        """An evaluation: of weights that are the tape's it is the tape's."""
-        if record.kind != Kind.EVALUATED:
-            return record
-        key = (record.process, record.seq)
-        if key not in self.renewed:
-            self.renewed[key] = self.versions.evaluated(record)
-        return self.renewed[key]
+def _difference(start: int, recorded: list[Record], made: list[Record]) -> tuple[int, str] | None:
+    """First event that is not as recorded, and in which column."""
+    for k, (there, here) in enumerate(zip(recorded, made, strict=False)):
+        column = differs(there, here)
+        if column:
+            return start + k, column
+    if len(made) == len(recorded):
+        return None
+    return start + min(len(made), len(recorded)), "kind"

@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import msgspec
 
 from workbench.protocol import actions as act
 from workbench.protocol import events as ev
 from workbench.protocol.acting import TO_LEARNER
 from workbench.protocol.member_state import Member
-from workbench.protocol.messages import Fragment, Metadata, Pull, Refused, Update
+from workbench.protocol.messages import (
+    Change,
+    CopyAsked,
+    Fragment,
+    Mark,
+    Marker,
+    Metadata,
+    PeerState,
+    Pull,
+    Refused,
+    StateCopy,
+    Update,
+    Welcome,
+)
 from workbench.protocol.moments import UNSET
-from workbench.protocol.records import Kind
+from workbench.protocol.records import Kind, process_of
 from workbench.protocol.round_state import Round, RoundState
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.durations import KeyedTimes
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.rebuilding import Mail
+from workbench.replay.counterfactual.rebuilt import Mail, Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
+from workbench.simulate import doing
+from workbench.simulate.arithmetic import CaptureNumbers
 from workbench.simulate.doing import committed, merged
 from workbench.simulate.mailing import arrive_down, arrive_up
 from workbench.simulate.numbers import Numbers
+from workbench.simulate.processes import LearnerProcess
 from workbench.simulate.world import World
+from workbench.training.held_state import state_digest
 
+AWAITED = Change | CopyAsked | PeerState | Marker | Welcome
+"""Messages that come as long as somebody waits for them: the record that tells of them is made later."""
 LOST_DELAYS = 10
 """A message without a trace that is older than so many delays was lost."""
 
@@ -63,6 +84,8 @@ class UnderWay:
             if link is None or mail.connection != state.connection:
                 continue
             message = mail.message
+            if self._is_over(learner, message):
+                continue
             if isinstance(message, Update):
                 at = mail.time_ns + self.times.sent_before(learner, message.origin, handed=False)
             else:
@@ -74,6 +97,8 @@ class UnderWay:
                 continue
             if isinstance(message, Update):
                 message.handle = self.theta_handle(message.fragment, message.version)
+            elif isinstance(message, PeerState):
+                message.handle = self.numbers.share(message.handle)
             at = max(at, link.last_at[TO_LEARNER][mail.channel])
             link.last_at[TO_LEARNER][mail.channel] = at
             self.world.at(at, arrive_down, (self.world, mail.connection, message))
@@ -82,7 +107,71 @@ class UnderWay:
         """Whether the tape knows that a message reached its learner."""
         if isinstance(message, Update):
             return message.origin in self.times.measured.folded
+        if isinstance(message, AWAITED):
+            return True
         return isinstance(message, Pull) and self.times.measured.has("down", learner, message.round)
+
+    def _is_over(self, learner: int, message: Any) -> bool:
+        """Whether nobody waits any more for what a message about a state, or a snapshot, is to bring about."""
+        state = self.world.syncer.machine.state
+        if isinstance(message, CopyAsked):
+            asked = (t for t in state.transfers.values() if (t.donor, t.number) == (learner, message.number))
+            return all(transfer.relayed for transfer in asked)
+        if isinstance(message, PeerState):
+            transfer = state.transfers.get(learner)
+            return transfer is None or transfer.number != message.number or transfer.handle not in self.numbers.payloads
+        if isinstance(message, Marker):
+            return state.snapshot is None or state.snapshot.number != message.snapshot
+        return False
+
+    def states(self, process: LearnerProcess, found: Rebuilt) -> None:
+        """Copies of a learner's state that somebody waits for: being encoded, or lying there until they may leave."""
+        state, learner = process.machine.state, process.learner
+        state.copies = {}
+        for number, copied in found.copies.items():
+            data = self.told.handed_on.left(process_of(learner), copied.seq)
+            if data is None or not self._is_waited_for(learner, number):
+                continue
+            self.numbers.next_handle += 1
+            self.numbers.payloads[self.numbers.next_handle] = data
+            state.copies[number] = copied
+            if copied.handle != UNSET:
+                copied.handle = self.numbers.next_handle
+                continue
+            made = CaptureNumbers(state_digest(data), data.nbytes, self.numbers.next_handle)
+            took = self.times.copy_ns(learner, abs(number), number < 0)
+            records = (r for r in (*self.told.records, *state.outbox.unacked) if r.process == process_of(learner))
+            began = next((r.time_ns for r in records if r.seq == copied.seq), self.now)
+            self._at_or_now(began + took, doing.copied, (self.world, process, number, made))
+        state.cut = self._cut_of(state, found)
+        for mark in found.marks:
+            at = self.now + self.times.measured.delay_ns
+            self.world.at(at, arrive_up, (self.world, state.connection, mark))
+
+    @staticmethod
+    def _cut_of(state: Any, found: Rebuilt) -> Any:
+        """The snapshot that a learner has still to take, or whose copy has still to leave."""
+        cut = found.cut
+        return cut if cut is not None and (not cut.taken or -cut.snapshot in state.copies) else None
+
+    def _is_waited_for(self, learner: int, number: int) -> bool:
+        state = self.world.syncer.machine.state
+        if number >= 0:
+            return any((t.donor, t.number) == (learner, number) and not t.relayed for t in state.transfers.values())
+        taking = state.snapshot
+        part = taking.parts.get(learner) if taking is not None and taking.number == -number else None
+        return part is not None and not part.kept
+
+    def snapshot(self) -> None:
+        """A snapshot whose parts are there and that does not lie on disk yet."""
+        begun = {a.snapshot for a in self.branch.actions if isinstance(a, act.WriteSnapshot)}
+        for number, (since, order) in self.told.writing.items():
+            if number not in begun:
+                at = since + self.times.write_ns(number)
+                self._at_or_now(at, doing.written, (self.world, self.world.syncer, order))
+
+    def _at_or_now(self, at: int, what: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.world.at(max(at, self.now), what, arguments)
 
     def merges(self) -> None:
         """Merges and commits of rounds, but those that the answer of the branch begins."""
@@ -125,14 +214,29 @@ class UnderWay:
         """A message whose own record is in the journal and which is not, with the values of now."""
         message: Any = event.message
         member = self.world.syncer.machine.state.members.get(message.learner)
-        if member is None or not isinstance(message, Fragment | Refused | Metadata):
+        if member is None or not isinstance(message, Fragment | Refused | Metadata | StateCopy | Mark):
             return None
         present = message.incarnation == member.incarnation and member.connection == event.connection
         if not present or message.origin > member.known_seq:
             return None
         if isinstance(message, Metadata):
             return None if message.waiting or message.n <= member.n else self.told.counted(message)
+        if isinstance(message, StateCopy):
+            return self._copy_left(message)
         return self.told.fragment_under_way(message) if isinstance(message, Fragment) else message
+
+    def _copy_left(self, message: StateCopy) -> StateCopy | None:
+        """A state that has left its learner and not reached the syncer: its learner sends it no second time."""
+        process = self.world.learners.get(message.learner)
+        number = -message.number if message.snapshot else message.number
+        copied = process.machine.state.copies.get(number) if process is not None else None
+        if process is None or copied is None or (copied.seq, copied.origin) != (message.copied, message.origin):
+            return None
+        del process.machine.state.copies[number]
+        if message.snapshot:
+            process.machine.state.cut = None
+        changed = self.told.handed_on.message(message, process.process)
+        return msgspec.structs.replace(changed, handle=copied.handle)
 
     def _closed_before(self, connection: int) -> bool:
         """Whether the process behind a connection is gone by now."""

@@ -52,10 +52,9 @@ def sendings_of(
             made = Sending(learner_of(r.peer), r.fragment, r.version, r.seq, r.time_ns, r.time_ns)
             found[r.seq] = made
             waiting[made.learner, made.fragment].append(made)
-        elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED) and r.process >= FIRST_LEARNER:
-            if (
-                r.kind == Kind.STATE_ADOPTED and r.reason == "initial"
-            ):  # what was on its way to the process before says nothing any more
+        elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED, Kind.RESTORED) and r.process >= FIRST_LEARNER:
+            if r.kind == Kind.RESTORED or (r.kind == Kind.STATE_ADOPTED and r.reason == "initial"):
+                # what was on its way to the process before says nothing any more
                 waiting = defaultdict(list, {k: [] if k[0] == learner else v for k, v in waiting.items()})
             boundaries[learner] = r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1))[0]
         elif r.kind == Kind.UPDATE_FOLDED and r.cause is not None and r.cause[1] in found:

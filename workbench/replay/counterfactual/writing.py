@@ -36,6 +36,19 @@ def checked_folder(path: Path) -> Path:
     return path
 
 
+def parent_of(parent: Parent, event: int | None, kind: str, shared: int, recomputed: bool) -> dict[str, Any]:
+    """What the header of a counterfactual says of its parent, and of what it shares with that."""
+    return {
+        "run_id": parent.header["run_id"],
+        "path": parent.path,
+        "generation": parent.generation + 1,
+        "event": event,
+        "class": kind,
+        "shared_events": shared,
+        "recomputed": recomputed,
+    }
+
+
 def header_of(
     parent: Parent, config: RunConfig, program: TrainingProgram, clock: str, lineage: Mapping[str, Any]
 ) -> dict[str, Any]:
