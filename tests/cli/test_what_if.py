@@ -42,6 +42,20 @@ def test_a_page_says_class_branch_and_what_was_drawn(
     assert f"workbench replay {tmp_path / 'children' / 'seed-0'}" in page
 
 
+def test_arithmetic_from_a_round_on_says_where_it_leaves_the_parent(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["what-if", str(small_run), "--set", "merge=mean", "--from-round", "20", "--out"]
+    assert main([*words, str(tmp_path / "child")]) == 0
+    page = " ".join(capsys.readouterr().out.split())
+    assert "class arithmetic: the schedule of the tape, everything computed anew from the branch on; exact" in page
+    assert "changed merge = mean" in page and "branch event" in page and "durations drawn" not in page
+    assert main([*words, str(tmp_path / "again"), "--json"]) == 0
+    branch = json.loads(capsys.readouterr().out)["branch_event"]
+    assert main(["compare", str(small_run), str(tmp_path / "child"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["first_divergence"]["event"] >= branch > 0
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

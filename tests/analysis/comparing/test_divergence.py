@@ -52,6 +52,18 @@ def test_the_first_event_that_programs_read_otherwise_is_named(tape: xr.DataTree
     assert f"event {early} at" in found.text() and "value 0.0 against 7.5" in found.text()
 
 
+@pytest.mark.parametrize("run_id", ["r", "other"])
+def test_its_time_counts_from_the_start_of_rounds(tape: xr.DataTree, tmp_path: Path, run_id: str) -> None:
+    began = next(r.time_ns for r in RECORDS if r.kind == Kind.ROUNDS_BEGAN)
+    at = [i for i, r in enumerate(RECORDS) if r.kind == Kind.MERGED][2]
+    changed = [*RECORDS[:at], altered(RECORDS[at], digest=RECORDS[at].digest + 1), *RECORDS[at + 1 :]]
+    found = against(tape, tmp_path / "b", changed, run_id=run_id)
+    assert found is not None and began > 0
+    seconds = (RECORDS[at].time_ns - began) / 1e9
+    assert found.event == at and found.time_s == pytest.approx(seconds)
+    assert f"event {at} at {seconds:.3f} s" in found.text()
+
+
 def test_the_order_between_processes_is_no_divergence(tape: xr.DataTree, tmp_path: Path) -> None:
     changed = list(RECORDS)
     at = next(

@@ -147,7 +147,7 @@ class KeyedTimes:
         return self.measured.delay_ns
 
     def _up(self, learner: int, message: Any) -> int:
-        if isinstance(message, Metadata) and message.waiting is False:
+        if isinstance(message, Metadata) and not (message.waiting or message.awaiting):
             return self._of("meta", learner, message.n)
         if isinstance(message, Fragment):
             whole, base = self._of("up", learner, message.round), self.measured.delay_ns
@@ -160,14 +160,16 @@ class KeyedTimes:
 
     def _of(self, kind: str, learner: int, key: Hashable) -> int:
         self.asked[kind] += 1
-        known = self._known(kind, learner, key)
+        is_cut_off = kind == "step" and (learner, key, self.numbers.get(learner, 1)) in self.measured.cut_off
+        known = None if is_cut_off else self._known(kind, learner, key)
         if known is not None:
             return known
         self.drawn[kind] += 1
         pools = (measured.pool(kind, learner) for measured in (self.measured, *reversed(self.by_epoch)))
         pool = next(filter(None, pools), None)
+        least = self.measured.least.get((kind, learner, key), 0)
         if not pool:
-            return self.measured.delay_ns
+            return max(self.measured.delay_ns, least)
         parts = key if isinstance(key, tuple) else (key,)
         u = draws.uniform(self.seed, _KINDS.index(kind), learner + 1, *(int(part) for part in parts))
-        return max(pool[int(u * len(pool))], self.measured.least.get((kind, learner, key), 0))
+        return max(pool[int(u * len(pool))], least)

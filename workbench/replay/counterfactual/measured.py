@@ -45,6 +45,8 @@ class Measured:
         Those of which a fold is on the tape.
     least : dict of (kind, learner, key) to int
         What was cut short by a kill has taken at least so long.
+    cut_off : set of (learner, own step, process number)
+        Steps that a kill cut off: what the tape has of that own step is the next process's.
     late_ns : int
         How late the syncer wakes, as a rule.
     begins : dict of process to int
@@ -62,6 +64,7 @@ class Measured:
         self.sendings: dict[int, tuple[int, int, int]] = {}
         self.folded: set[int] = set()
         self.least: dict[tuple[str, int, Hashable], int] = {}
+        self.cut_off: set[tuple[int, Hashable, int]] = set()
         self._first: set[tuple[int, int]] = set()
         self._untraced: set[tuple[int, Hashable]] = set()
         self._pools: dict[tuple[str, int], list[int]] = {}
@@ -130,15 +133,19 @@ class Measured:
     def _unended(self) -> None:
         """What a process had not done when it was killed took at least so long: its step, answers to PULLs."""
         at: dict[int, tuple[int, int]] = {}
+        number: dict[int, int] = {}
         asked: dict[int, dict[int, int]] = defaultdict(dict)
         for r in sorted(self._records, key=lambda r: r.time_ns):
             learner, peer = learner_of(r.process), learner_of(r.peer)
             if r.kind in (Kind.STATE_ADOPTED, Kind.RESTORED, Kind.STEP_ENDED):
                 at[learner] = r.step + 1, r.time_ns
+            elif r.kind == Kind.PROCESS_STARTED:
+                number[peer] = int(r.value)
             elif r.kind == Kind.PULL_SENT:
                 asked[peer][r.round] = r.time_ns
             elif r.kind == Kind.FAULT_INJECTED and r.reason in ENDING_KINDS and peer in at:
                 self.least["step", peer, at[peer][0]] = r.time_ns - at[peer][1]
+                self.cut_off.add((peer, at[peer][0], number.get(peer, 1)))
                 self.least.update({("down", peer, t): r.time_ns - sent for t, sent in asked.pop(peer, {}).items()})
 
     def _metadata(self, arrivals: dict[tuple[int, int], int]) -> None:
@@ -264,6 +271,10 @@ class Measured:
                 self._keep("taken", learner, number[learner], came, taken)
             elif r.kind == Kind.SNAPSHOT_COMPLETED and int(r.value) in parts:
                 self._keep("write", -1, int(r.value), parts[int(r.value)], r.time_ns)
+        last = max((r.time_ns for r in self._records), default=0)
+        for snapshot, came in parts.items():
+            if not self.has("write", -1, snapshot):
+                self.least["write", -1, snapshot] = last - came
 
     def _leaves(self, left: Record, sent: Record) -> int:
         """When a copy leaves that has been encoded: not before its learner hears that its boundary is journalled."""

@@ -128,10 +128,10 @@ class Renewing:
         return known
 
     def counted(self, message: Any) -> Any:
-        """Counters as they are now, if a fold keeps more or less than it did."""
+        """Counters as they are now, if a fold keeps more or less than it did; as sent where the journal ends before."""
         process = message.learner + FIRST_LEARNER
         seq = message.clock[process] if process < len(message.clock) else 0
-        found = self.learners[process].counters_at(seq) if process in self.learners and seq else None
+        found = self.learners[process].counters_at(seq) if (process, seq) in self.parent.event_of else None
         if found is None:
             return message
         return msgspec.structs.replace(message, c_steps=found[0], c_tokens=found[1])

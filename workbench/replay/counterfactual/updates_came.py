@@ -54,17 +54,22 @@ def sendings_of(
             waiting[made.learner, made.fragment].append(made)
         elif r.kind in (Kind.STEP_ENDED, Kind.STATE_ADOPTED, Kind.RESTORED) and r.process >= FIRST_LEARNER:
             if r.kind == Kind.RESTORED or (r.kind == Kind.STATE_ADOPTED and r.reason == "initial"):
-                # what was on its way to the process before says nothing any more
+                # another process: what the one before has not folded by its last boundary came later, if at all
+                _behind([s for key, own in waiting.items() if key[0] == learner for s in own], boundaries)
                 waiting = defaultdict(list, {k: [] if k[0] == learner else v for k, v in waiting.items()})
             boundaries[learner] = r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1))[0]
         elif r.kind == Kind.UPDATE_FOLDED and r.cause is not None and r.cause[1] in found:
             _bound(found[r.cause[1]], r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1)), late)
             waiting[learner, r.fragment] = _passed(waiting[learner, r.fragment], found[r.cause[1]], boundaries[learner])
-    for own in waiting.values():
-        for sending in own:
-            sending.low = max(sending.low, boundaries.get(sending.learner, (-1, -1))[0])
+    _behind([sending for own in waiting.values() for sending in own], boundaries)
     _place(list(found.values()), delay_ns)
     return list(found.values()), {s.seq for s in found.values() if s.folded}
+
+
+def _behind(sendings: list[Sending], boundaries: dict[int, tuple[int, int]]) -> None:
+    """What was not folded at a learner's last boundary came behind it."""
+    for sending in sendings:
+        sending.low = max(sending.low, boundaries.get(sending.learner, (-1, -1))[0])
 
 
 def _bound(sending: Sending, fold: int, boundary: tuple[int, int], late: bool) -> None:
