@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,21 @@ def test_intact_slots_lose_no_merge(text: Path, tmp_path: Path) -> None:
     assert any(r.kind == Kind.STATE_ADOPTED and r.reason == "snapshot" for r in after), "moments of the newest snapshot"
     with pytest.raises(ConfigError, match="nothing is left"):
         resume_virtual(run)
+
+
+def test_a_run_that_was_ended_in_order_goes_on(text: Path, tmp_path: Path) -> None:
+    pressed: list[int] = []
+
+    def press_once(progress: Progress) -> None:
+        if progress.merges >= 30 and not pressed:
+            pressed.append(progress.merges)
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        train_virtual(config_of(text, rounds=80), tmp_path / "run", progress=press_once)
+    assert [r.reason for r in open_tape(tmp_path / "run").wb.records() if r.kind == Kind.RUN_ENDED] == ["interrupted"]
+    assert resume_virtual(tmp_path / "run").merges == 80
+    assert check(tmp_path / "run") == [0]
 
 
 def test_damaged_slots_go_back_to_the_newest_snapshot(text: Path, tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def _dispatch(words: list[str]) -> int:
     if words[0] == "--version":
         print(f"workbench {workbench.__version__}")
         return DONE
+    _check_folder()
     verb = load_verb(words[0])
     parser = Parser(
         prog=f"workbench {words[0]}",
@@ -103,6 +104,14 @@ def _dispatch(words: list[str]) -> int:
     verb.add_arguments(parser)
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     return int(verb.run(parser.parse_args(words[1:])))
+
+
+def _check_folder() -> None:
+    """Refuse to work in a folder that somebody has taken away: no path means anything there."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise ConfigError("the folder that this was typed in is gone; go to one that is there (cd)") from error
 
 
 def load_verb(name: str) -> ModuleType:

@@ -113,8 +113,11 @@ class Ending:
         for managed in (fleet.evaluator, fleet.recorder, fleet.snapshots.keeper):
             if managed.link is not None:
                 managed.link.send({"close": True})
-        if not fleet.recorder.alive and fleet.recorder.state != "starting":
-            fleet.recorder.state = "ended"
+        recorder = fleet.recorder
+        if recorder.state == "waiting" and recorder.number:
+            fleet.start(recorder)  # it died, and the tape is still to be closed
+        elif not recorder.alive and recorder.state != "starting":
+            recorder.state = "ended"
 
     def _give_up(self) -> None:
         """Something did not come to its end in time; whatever is left is killed."""

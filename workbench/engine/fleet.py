@@ -190,8 +190,8 @@ class Fleet:
             self.evaluations.heard(message)
         elif managed is self.snapshots.keeper:
             self.snapshots.heard(message)
-        elif managed is self.recorder and "recorded" in message:
-            self.recorder.state = "done"
+        elif managed is self.recorder:
+            self._recorder_said(message)
 
     def _syncer_said(self, message: dict[str, Any]) -> None:
         if "status" in message:
@@ -224,6 +224,12 @@ class Fleet:
         elif "closed" in message:
             self.syncer.state = "done"
 
+    def _recorder_said(self, message: dict[str, Any]) -> None:
+        if "recorded" in message:
+            self.recorder.state = "done"
+        elif "up" in message and self.ending.closing and self.recorder.link is not None:
+            self.recorder.link.send({"close": True})  # its predecessor died of the end
+
     def tell_syncer(self, message: dict[str, Any]) -> bool:
         """Send something to the syncer, if there is one."""
         link = self.syncer.link
@@ -254,6 +260,8 @@ class Fleet:
 
     def _started(self, managed: Managed, pid: int) -> None:
         managed.pid = pid
+        if managed.learner >= 0 and self.ending.finished:
+            self.nursery.signal(managed, signal.SIGKILL)  # it was asked for before the end, and nobody is left to join
         if managed.process >= 0:
             self.reports.supervisor(
                 Kind.PROCESS_STARTED,

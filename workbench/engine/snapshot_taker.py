@@ -120,11 +120,11 @@ class SnapshotTaker:
         if taking is not None:
             self._run(lambda: self._order(taking, order))
 
-    def drop(self) -> None:
-        """The snapshot is over, written or not."""
-        taking, self._taking = self._taking, None
-        if taking is not None:
-            self._run(taking.remove)
+    def drop(self, number: int) -> None:
+        """A snapshot is over, written or not; the next may have begun with the news of that."""
+        if self._taking is not None and self._taking.number == number:
+            self._taking = None
+        self._run(Taking(self._folder, number).remove)
 
     # what comes of them
 

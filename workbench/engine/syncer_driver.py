@@ -175,7 +175,7 @@ class SyncerDriver:
         elif kind is act.WriteSnapshot:
             self.snapshots.write(action)
         elif kind is act.DropSnapshot:
-            self.snapshots.drop()
+            self.snapshots.drop(action.snapshot)
         elif kind is act.Release:
             self.arrived.pop(action.handle, None)
             self.wire.release(action.handle)

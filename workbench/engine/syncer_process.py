@@ -218,7 +218,7 @@ class SyncerProcess:
             give(ev.SnapshotAsked(message["snapshot"]))
         elif "snapshot_written" in message:
             give(ev.SnapshotWritten(message["snapshot_written"], message["digest"], message["reason"]))
-            self.driver.snapshots.drop()
+            self.driver.snapshots.drop(message["snapshot_written"])
         elif "add" in message or "remove" in message:
             self.book.refused = self._make_room() if "add" in message else None
             who = message["who"]

@@ -116,6 +116,9 @@ class SyncerMachine:
         state = core.state
         state.incarnation += 1
         core.record(Kind.SYNCER_STARTED, reason=reason, detail={} if cut is None else {"cut": cut})
+        if reason == "resume":
+            state.finished = False  # it may have been ended in order
+            state.resumed_from = -1 if cut is None else state.resumed_from
         state.snapshot_at = now
         if cut is not None:
             core.record(Kind.RESTORED, value=float(cut["snapshot"]), digest=cut["digest"])

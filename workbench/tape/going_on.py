@@ -89,14 +89,15 @@ def resumable(run: str | Path) -> Resumable:
 
 
 def _is_let_go(folder: RunFolder) -> bool:
-    """Whether nobody writes the journal; what a supervisor that was killed has left is given some seconds to end."""
+    """Whether nobody writes the journal; what a supervisor that was killed has left is given some seconds to end.
+
+    The tape's writer is one of them: it closes the tape once the journal is let go.
+    """
     until = time.monotonic() + ORPHANS_LIMIT_S
-    while being_written(folder.path):
-        ours = folder.supervisor_lock.exists() and not held(folder.supervisor_lock)
-        if not ours or time.monotonic() > until:
-            return False
+    orphaned = folder.supervisor_lock.exists() and not held(folder.supervisor_lock)
+    while orphaned and time.monotonic() < until and (being_written(folder.path) or held(folder.tape_lock)):
         time.sleep(0.1)
-    return True
+    return not being_written(folder.path)
 
 
 def check_text(found: Resumable, text: Text) -> None:
