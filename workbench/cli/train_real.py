@@ -35,6 +35,16 @@ def _load() -> None:
     import workbench.tape  # noqa: F401
 
 
+def _end(run: Run) -> None:
+    """Stop a run and wait for its end; whoever presses Ctrl-C meanwhile calls it away before it listens."""
+    while True:
+        try:
+            run.stop()
+            return
+        except KeyboardInterrupt:
+            run.give_up()
+
+
 def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int, dict[str, Any]]:
     """Watch a run to its end, after ``first``; Ctrl-C stops it in order.
 
@@ -58,7 +68,7 @@ def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int
         print("stopping in order …", file=sys.stderr, flush=True)
     loading = threading.Thread(target=_load, daemon=True)  # while the run ends, and it has nothing to wait for
     loading.start()
-    run.stop()
+    _end(run)
     loading.join()
     code, line = run.outcome()
     if line:
@@ -67,6 +77,6 @@ def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int
         code = INTERRUPTED
     if code == WRONG and not run.folder.journal.exists():
         shutil.rmtree(run.path)  # a request that cannot work leaves nothing; the line above says why
-    if code == WRONG or not run.folder.tape.exists():
+    if code == WRONG or not run.folder.tape.exists() or not run.folder.slots.exists():
         return code, {}
     return code, {"digest": f"{newest_digest(run.path):016x}", "wall_s": time.monotonic() - began}

@@ -22,6 +22,7 @@ from workbench.engine.showing import Showing
 from workbench.engine.starting import start_supervisor
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.protocol.plans import REAL, facts_of, numbered
+from workbench.tape.lock import held
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
 if TYPE_CHECKING:
@@ -177,9 +178,14 @@ class Run(Injecting, Showing):
         return open_tape(self.path)
 
     def outcome(self) -> tuple[int, str]:
-        """Exit code and last line of a run that is over."""
+        """Exit code and last line of a run that is over; a supervisor that is about to tell them is waited for."""
         without_a_word = 3, f"the supervisor of {self.path} is gone without a word; see {self.folder.logs}"
-        return read_outcome(self.path) or without_a_word
+        until = time.monotonic() + OWNER_LIMIT_S
+        while (found := read_outcome(self.path)) is None and held(self.folder.supervisor_lock):
+            if time.monotonic() > until:
+                break
+            time.sleep(LOOK_EVERY_S / 2)
+        return found or without_a_word
 
     # acting: faults are in `Injecting`
 
@@ -256,11 +262,16 @@ class Run(Injecting, Showing):
         self._reap()
 
     def _reap(self) -> None:
-        """Nothing of a supervisor that has ended is left in this process."""
+        """Nothing of a supervisor that has ended is left in this process, and who outlives it has closed the tape."""
         if self._supervisor is not None:
             self._supervisor.wait(timeout=OWNER_LIMIT_S)
             if self._supervisor.stdin is not None:
                 self._supervisor.stdin.close()
+        until = time.monotonic() + END_LIMIT_S
+        while held(self.folder.journal_lock) or held(self.folder.tape_lock):
+            if time.monotonic() > until:
+                break
+            time.sleep(LOOK_EVERY_S / 2)
 
     def _ask(self, request: dict[str, Any], timeout_s: float = control.ANSWER_LIMIT_S) -> dict[str, Any]:
         self.await_control()

@@ -26,7 +26,7 @@ from workbench.engine.links import Link
 from workbench.engine.requests import Requests
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.timers import Timers
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import FULL, TapeError
 from workbench.tape.lock import FileLock
 from workbench.tape.run_folder import RunFolder
 
@@ -52,13 +52,20 @@ def main() -> int:
     except (ConfigError, TapeError) as error:
         code, line = WRONG, str(error)
     except OSError as error:
-        code, line = LOST, str(error)
+        code, line = LOST, _said(error, run)
     finally:
         write_private(run / OUTCOME_FILE, msgspec.json.encode({"code": code, "line": line}))
         lock.release()
     if line:
         print(line, flush=True)
     return code
+
+
+def _said(error: OSError, run: Path) -> str:
+    """What the operating system refused, and where."""
+    if error.errno in FULL:
+        return f"no room for {error.filename or run}; free space, or give another folder with --out"
+    return f"{error.filename or run}: {error.strerror or error}"
 
 
 class Supervisor:

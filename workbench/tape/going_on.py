@@ -21,7 +21,7 @@ from workbench.protocol.plans import Rest, plan_of, rest_of, without
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
 from workbench.tape.journal import read_journal
-from workbench.tape.lock import held
+from workbench.tape.lock import held, holder
 from workbench.tape.run_folder import RunFolder, being_written, open_run_folder
 from workbench.training.snapshot_files import snapshots
 
@@ -72,7 +72,8 @@ def resumable(run: str | Path) -> Resumable:
     """
     folder = open_run_folder(run)
     if not _is_let_go(folder):
-        raise ConfigError(f"{folder.path} goes on: its journal is being written; stop it first (workbench stop RUN)")
+        writer = holder(folder.supervisor_lock) or holder(folder.journal_lock) or "that is about to end"
+        raise ConfigError(f"{folder.path} goes on: process {writer} writes it; stop it first (workbench stop RUN)")
     if not folder.journal.exists():
         raise ConfigError(f"{folder.path} holds no journal, only a tape; expected the folder of a training run")
     contents = read_journal(folder.journal)

@@ -65,6 +65,16 @@ class FileLock:
         self.release()
 
 
+def holder(path: Path) -> str:
+    """Process id of who holds the lock at ``path``; empty if nobody does."""
+    if not held(path):
+        return ""
+    try:
+        return path.read_text(encoding="ascii", errors="replace").strip() or "unknown"
+    except OSError:
+        return "unknown"
+
+
 def held(path: Path) -> bool:
     """Whether some process holds the lock at ``path``; a missing or unreadable file counts as free."""
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.config import ConfigError
 from workbench.tape.errors import StorageFull, TapeError
-from workbench.tape.lock import held
+from workbench.tape.lock import held, holder
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,8 @@ def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
         folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if any(folder.path.iterdir()):
             what = "a run" if folder.config.exists() or folder.journal.exists() else "other files"
+            writer = holder(folder.supervisor_lock) or holder(folder.journal_lock)
+            what += f", which process {writer} writes" if writer else ""
             raise ConfigError(
                 f"{folder.path} already holds {what}; give a new folder, for example --out {_free_name(folder.path)}"
             )
