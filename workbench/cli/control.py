@@ -23,7 +23,7 @@
                            learners are started by hand its line is printed
   remove LEARNER           it leaves for good
   release LEARNER          let a learner that is quarantined in again
-  revive TARGET            start now what failed, was killed, or is down for a time
+  revive TARGET            start now what failed, was killed or is down
   set KEY=VALUE ...        change live settings
   stop                     end the run in order
 
@@ -73,7 +73,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=FLAGS, metavar="ACTION", help="one of the above")
     parser.add_argument("what", nargs="*", metavar="TARGET | KEY=VALUE", help="whom, or the settings")
     seconds: dict[str, Any] = {"metavar": "S", "type": float}
-    parser.add_argument("--down", dest="down_s", help="seconds until another process starts (0: never)", **seconds)
+    parser.add_argument(
+        "--down", dest="down_s", help="seconds until another process starts (default 0.5; 0: never)", **seconds
+    )
     parser.add_argument("--for", dest="for_s", help="seconds that a fault lasts", **seconds)
     parser.add_argument("--factor", metavar="X", type=float, help="of slow and of poison --kind scale")
     parser.add_argument("--direction", metavar="WORD", help="of cut (both, up, down) and lose (up, down)")
@@ -205,6 +207,7 @@ def settings_of(words: list[str]) -> dict[str, Any]:
         raise ConfigError("set (nothing): give KEY=VALUE, for example grace_gamma=0.5")
     for word in words:
         key, equals, _ = word.partition("=")
-        if equals:
-            require_live(key.strip())
+        if not equals:
+            raise ConfigError(f"set {word} has no value; give KEY=VALUE, for example grace_gamma=0.5")
+        require_live(key.strip())
     return dict(parse_set(word) for word in words)

@@ -12,6 +12,7 @@ tape.wb.past(...) work on it.
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from workbench.cli import options
@@ -48,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
         soft_wrap=True,
     )
     screen.print(f"cannot be told: {', '.join(found.untold)}", style="dim")
-    screen.print(f"more: workbench inspect {found.path}", style="dim", soft_wrap=True)
+    screen.print(f"more: workbench inspect {shlex.quote(str(found.path))}", style="dim", soft_wrap=True)
     return 0

@@ -8,6 +8,7 @@ Exit code 1: the token ledger does not balance.
 from __future__ import annotations
 
 import argparse
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +138,7 @@ def show(arguments: argparse.Namespace, tape: xr.DataTree, report: dict[str, Any
     for part in parts(arguments, tape, report, screen.width):
         screen.print(part)
     if arguments.table is None and not report["run"]["imported"]:
-        screen.print(f"\nmore: workbench inspect {arguments.run} TABLE", style="dim", soft_wrap=True)
+        screen.print(f"\nmore: workbench inspect {shlex.quote(str(arguments.run))} TABLE", style="dim", soft_wrap=True)
         screen.print(f"TABLE is {', '.join(TABLES[:-1])} or {TABLES[-1]}", style="dim")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 import threading
@@ -58,7 +59,7 @@ def see_through(run: Run, first: Callable[[], None] = lambda: None) -> tuple[int
     from workbench.engine.weights import newest_digest
 
     began = time.monotonic()
-    print(f"{run.path}: `workbench stop {run.path}` ends it", file=sys.stderr, flush=True)
+    print(f"{run.path}: `workbench stop {shlex.quote(str(run.path))}` ends it", file=sys.stderr, flush=True)
     interrupted = False
     try:
         first()

@@ -68,7 +68,7 @@ def effect(row: Mapping[str, Any]) -> str:
         return "no merge before or after it" if gap is None else f"{words.seconds(gap)} between two merges"
     missed = row["merges_missed"]
     if row["merged_again_s"] is None:
-        return f"missed {words.plural(missed, 'merge')}, never merged again"
+        return f"missed {words.plural(missed, 'merge')}, not merged again"
     if not missed:
         return "missed no merge"
     return f"missed {words.plural(missed, 'merge')}, merged again at {words.seconds(row['merged_again_s'])}"
