@@ -188,3 +188,10 @@ def test_failures_are_told_by_start_with_the_log() -> None:
     found["learners"][2] = learner(2, line="ValueError: seven", line_of=3)
     assert failures(found) == {("L2", 3): "L2 failed (start 3): ValueError: seven; runs/x/logs/L2.log"}
     assert failures(status()) == {}
+
+
+def test_a_syncer_that_says_nothing_is_said_to_be_silent() -> None:
+    stopped = {"state": "stopped", "pid": 1, "number": 1, "silent_s": 12.3}
+    lines = {one.label: one for one in heading(status(syncer=stopped))}
+    assert lines["syncer"].text == "stopped, silent for 12 s: what is shown of merges and learners is as old"
+    assert "syncer" not in {one.label for one in heading(status(syncer={**stopped, "silent_s": 0.4}))}

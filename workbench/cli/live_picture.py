@@ -12,7 +12,7 @@ from rich.text import Text
 
 from workbench.cli import words
 from workbench.protocol.plans import skipped_line
-from workbench.views.states import STATES, absent, kept_out, silence, state_of
+from workbench.views.states import STATES, absent, kept_out, silence, state_of, syncer_silence
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
@@ -63,6 +63,8 @@ def heading(status: Status) -> list[Line]:
     ]
     if what := remedy(status, LINE_MAX):
         lines.append(Line("to go on", what, BAD))
+    if said := syncer_silence(status):
+        lines.append(Line("syncer", said, BAD))
     if status.get("storage_full"):
         lines.append(Line("storage", status["storage_full"], BAD))
     return lines

@@ -73,6 +73,7 @@ class Fleet:
         self.run_id = ""
         self.identity: dict[str, Any] = {"host": socket.gethostname()}
         self.status: dict[str, Any] = {}
+        self.heard_s = -1.0
         self.answers: dict[int, Callable[[dict[str, Any]], None]] = {}
         self.preparer = Managed("prepare", "prepare")
         self.syncer = Managed("syncer", "syncer", SYNCER)
@@ -248,7 +249,7 @@ class Fleet:
     def _status(self, status: dict[str, Any]) -> None:
         if status["merges"] > self.status.get("merges", 0):
             self.syncer.got_somewhere()
-        self.status = status
+        self.status, self.heard_s = status, time.monotonic()
         if status["began"]:
             self.striker.begin()
         self.striker.progress(status["merges"], status["round"])

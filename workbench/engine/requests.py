@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -217,6 +218,16 @@ def _phase(fleet: Fleet) -> str:
     return "running" if fleet.status.get("began") else "starting"
 
 
+def _syncer(fleet: Fleet) -> dict[str, Any]:
+    syncer = fleet.syncer
+    return {
+        "state": "stopped" if syncer.alive and (syncer.stops or is_stopped(syncer.pid)) else syncer.state,
+        "pid": syncer.pid,
+        "number": syncer.number,
+        "silent_s": 0.0 if fleet.heard_s < 0 or fleet.ending.finished else time.monotonic() - fleet.heard_s,
+    }
+
+
 def status_of(fleet: Fleet) -> dict[str, Any]:
     """The run as people and programs want to see it."""
     seen = fleet.status.get("learners", {})
@@ -251,7 +262,7 @@ def status_of(fleet: Fleet) -> dict[str, Any]:
         "elapsed_s": fleet.now() / 1e9,
         "skipped": list(fleet.striker.skipped),
         "val_loss": fleet.evaluations.last.get("loss"),
-        "syncer": {"state": fleet.syncer.state, "pid": fleet.syncer.pid, "number": fleet.syncer.number},
+        "syncer": _syncer(fleet),
         "processes": [m.pid for m in (fleet.syncer, fleet.recorder, fleet.evaluator, *fleet.learners) if m.pid],
         "learners": learners,
     }

@@ -26,6 +26,7 @@ from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
 from workbench.views.learner_cells import live_cell
 from workbench.views.palette import LIGHT, THEMES
+from workbench.views.states import syncer_silence
 
 TICK_MS = 400
 STALE_S = 3.0
@@ -233,6 +234,9 @@ class _Live:
                 "The learners are starting; rounds begin when they are there." if status["phase"] == "starting" else ""
             )
             said = str(status.get("storage_full") or said)
+        elif said := syncer_silence(status):
+            phase, bad, said = "◌ syncer silent", True, f"The syncer is {said}."
+            way_on = "Learners train on; one that has died is started again, one that is stopped goes on with SIGCONT."
         links = [("its tape so far", self.session.link(REPLAY, name)), ("runs", self.session.link(START))]
         badges = [phase, f"preset {config.preset}" if config.preset else "", f"seed {config.seed}",
                   "" if self.session.may_control else "view only"]  # fmt: skip

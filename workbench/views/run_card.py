@@ -10,7 +10,7 @@ from workbench.engine.launch import Run
 from workbench.engine.layout import CONTROL_FILE
 from workbench.views import markup
 from workbench.views.palette import GREEN, VERMILLION
-from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, state_of
+from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, state_of, syncer_silence
 
 NAMED_MAX = 8
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
@@ -48,6 +48,7 @@ def status_parts(status: Status) -> list[str]:
         ("validation loss", "no evaluation yet" if loss is None else f"{loss:.3f} nat per byte"),
         ("last merge", _last_merge(status)),
         ("quorum", _quorum(status)),
+        ("syncer", syncer_silence(status)),
         ("storage", str(status.get("storage_full") or "")),
     ]
     rows = [_learner(one) for one in status["learners"]]

@@ -99,6 +99,26 @@ def fault_name(kind: str, process: int) -> str:
     return f"{kind.removesuffix(f'_{target}')} {target}".replace("_", " ")
 
 
+SILENT_S = 2.0
+
+
+def syncer_silence(status: dict[str, Any]) -> str:
+    """What to say of a syncer that has told nothing for a while, empty while it tells how things are.
+
+    Examples
+    --------
+    >>> syncer_silence({"syncer": {"state": "stopped", "silent_s": 7.4}})
+    'stopped, silent for 7 s: what is shown of merges and learners is as old'
+    >>> syncer_silence({"syncer": {"state": "running", "silent_s": 0.3}})
+    ''
+    """
+    syncer = status.get("syncer") or {}
+    silent_s = float(syncer.get("silent_s") or 0.0)
+    if silent_s < SILENT_S:
+        return ""
+    return f"{syncer['state']}, silent for {silent_s:.0f} s: what is shown of merges and learners is as old"
+
+
 def silence(learner: dict[str, Any]) -> str:
     """Return for how long nothing was heard of a learner."""
     return f"no heartbeat for {learner.get('silent_s') or 0.0:.0f} s"
