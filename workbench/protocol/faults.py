@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.protocol.records import SYNCER, Record, learner_of, process_of
+from workbench.protocol.records import SYNCER, Record, label_of, learner_of, process_of
 
 FAULT_KINDS = {
     "kill": "SIGKILL of a learner; a new process starts after `for_s` (never, if 0)",
@@ -195,6 +195,19 @@ def ended(fault: Fault, number: int, began: int, now: int, why: str) -> dict[str
     """Columns of the FAULT_ENDED record of a fault that struck at ``began``; ``why``: over, healed or used_up."""
     detail = {"fault": number, "why": why, "began_ns": began}
     return {"peer": target_of(fault), "reason": fault.kind, "value": (now - began) / 1e9, "detail": detail}
+
+
+def kind_and_target(fault: Fault) -> str:
+    """What a fault does to whom, in a few words.
+
+    Examples
+    --------
+    >>> [kind_and_target(fault) for fault in (Fault("kill", 0, 2), Fault("kill_syncer", 0), Fault("add", 0))]
+    ['kill of L2', 'kill of the syncer', 'add of a learner']
+    """
+    if fault.learner < 0:
+        return f"{fault.kind.removesuffix('_syncer')} of {'a learner' if fault.kind == 'add' else 'the syncer'}"
+    return f"{fault.kind} of {label_of(process_of(fault.learner))}"
 
 
 def target_of(fault: Fault) -> int:

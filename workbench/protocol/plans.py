@@ -17,8 +17,8 @@ import msgspec
 from workbench.config import ConfigError, RunConfig
 from workbench.protocol.acting import seeded
 from workbench.protocol.chaos import parse_chaos
-from workbench.protocol.faults import LASTING_KINDS, Fault, FaultPlan, struck_fault, target_of
-from workbench.protocol.records import Kind, Record, label_of
+from workbench.protocol.faults import LASTING_KINDS, Fault, FaultPlan, kind_and_target, struck_fault
+from workbench.protocol.records import Kind, Record
 from workbench.protocol.scenario import faults_of_tables
 
 REAL = "real"
@@ -184,7 +184,7 @@ def planned_words(fault: Fault) -> str:
     when = f"{fault.at_ns / 1e9:.3g} s"
     if fault.is_tied:
         when = f"round {fault.at_round}" if fault.at_round >= 0 else f"merge {fault.at_merge}"
-    return f"{fault.kind.removesuffix('_syncer')} of {label_of(target_of(fault))} at {when}"
+    return f"{kind_and_target(fault)} at {when}"
 
 
 def rest_line(rest: Rest) -> str:

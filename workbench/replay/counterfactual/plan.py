@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from workbench.config import ConfigError
 from workbench.protocol.acting import seeded
-from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault, struck_fault
-from workbench.protocol.records import SYNCER, Kind, Record, label_of, learner_of, process_of
+from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault, kind_and_target, struck_fault
+from workbench.protocol.records import SYNCER, Kind, Record, learner_of
 from workbench.protocol.scenario import fault_of
 from workbench.replay.counterfactual.by_hand import by_hand
 from workbench.replay.counterfactual.parent import Parent
@@ -39,22 +39,17 @@ class Struck(NamedTuple):
     def name(self) -> str:
         """As people call it."""
         at_s = (self.time_ns - self.began_ns) / SECOND
-        return f"{_kind_and_target(self.fault)} at {at_s:.2f} s (fault {self.number})"
+        return f"{kind_and_target(self.fault)} at {at_s:.2f} s (fault {self.number})"
 
 
 def fault_words(fault: Fault, began_ns: int) -> str:
     """A fault that is to strike, as people call it."""
     if fault.kind == "late":
-        return f"{_kind_and_target(fault)}, started {fault.for_ns / SECOND:.2f} s later"
+        return f"{kind_and_target(fault)}, started {fault.for_ns / SECOND:.2f} s later"
     when = f"{(fault.at_ns - began_ns) / SECOND:.2f} s"
     if fault.is_tied:
         when = f"round {fault.at_round}" if fault.at_round >= 0 else f"merge {fault.at_merge}"
-    return f"{_kind_and_target(fault)} at {when}"
-
-
-def _kind_and_target(fault: Fault) -> str:
-    target = "the syncer" if fault.learner < 0 else label_of(process_of(fault.learner))
-    return f"{fault.kind} of {target}"
+    return f"{kind_and_target(fault)} at {when}"
 
 
 class Ended(NamedTuple):
