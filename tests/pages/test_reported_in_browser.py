@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.engine.real_runs import of_kind, records_of, tiny, until
-from tests.pages.serving import SLOWER, Served, served
+from tests.pages.serving import SLOWER, Served
 from tests.pages.tabs import Tab
 from workbench.engine.launch import Run, launch
 from workbench.pages.spans import WINDOW_S
@@ -19,6 +18,7 @@ from workbench.protocol.records import Kind
 pytestmark = pytest.mark.browser
 
 LEARNERS = 3
+CLOSED_S = 12.0
 CURVE = """() => [...Bokeh.documents[0]._all_models.values()]
   .filter(one => one.type === "ColumnDataSource" && one.data.least).flatMap(one => [...one.data.time])"""
 
@@ -42,13 +42,14 @@ def opened(pages: Served, browser: Any, run: Run) -> Tab:
 def test_u1_a_run_goes_on_without_a_tab_and_its_curve_has_no_gap(pages: Served, browser: Any, run: Run) -> None:
     opened(pages, browser, run).close(pages.port)
     closed = run.status()
-    until(lambda: run.status()["merges"] > closed["merges"] + 40, "it merges on with no tab open")
+    until(lambda: run.status()["elapsed_s"] > closed["elapsed_s"] + CLOSED_S, "no tab has been open for a while")
+    assert run.status()["merges"] > closed["merges"], "it merged on"
     again = run.status()["elapsed_s"]
     tab = opened(pages, browser, run)
     tab.page.wait_for_function(f"({CURVE})().some(time => time > {again})")
     curve = tab.page.evaluate(CURVE)
-    part_s = (again - closed["elapsed_s"]) / 4
-    for part in range(4):
+    part_s = (again - closed["elapsed_s"]) / 2
+    for part in range(2):
         low = closed["elapsed_s"] + part * part_s
         assert any(low <= time_s <= low + part_s for time_s in curve), f"nothing between {low:.1f} and {low + part_s}"
     tab.close(pages.port)
@@ -86,24 +87,3 @@ def test_q9_alive_reachable_and_contributed_are_three_counts_that_the_tape_confi
     run.revive("L1")
     shown.get_by_text("3 / 3 / 3").wait_for()
     tab.close(pages.port)
-
-
-def test_u7_a_server_that_is_started_again_is_noticed_and_no_click_counts_twice(
-    browser: Any, root: Path, run: Run
-) -> None:
-    with served(root) as first:
-        tab = opened(first, browser, run)
-        tab.page.get_by_label("quorum").fill("2")
-        tab.page.get_by_role("button", name="apply").click()
-        tab.page.locator("table.clicks").get_by_text("acts on it").wait_for()
-        changes = len(of_kind(records_of(run.path), Kind.SETTING_CHANGED))
-    gone = time.monotonic()
-    tab.page.get_by_text("The server of this page does not answer").first.wait_for()
-    print(f"a server that is gone is said after {time.monotonic() - gone:.1f} s")
-    with served(root, first) as second:
-        tab.page.reload()
-        tab.cell(0, "training")
-        until(lambda: tab.page.get_by_label("quorum").input_value() == "2", "the run's own setting")
-        assert len(of_kind(records_of(run.path), Kind.SETTING_CHANGED)) == changes
-        assert second.port == first.port
-        tab.page.close()
