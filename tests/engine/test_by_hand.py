@@ -39,6 +39,8 @@ from workbench.tape import open_tape
 from workbench.tape.journal import read_header
 from workbench.training.flat import fragmentation_of
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 RSS_GROWTH_MAX = 10 << 20
 FLOOD = 100
 REFUSALS = {
@@ -46,14 +48,6 @@ REFUSALS = {
     "data": "data manifest = ",
     "number": "learners = 3 at the learner, 2 at the syncer",
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One compile cache for all runs of this file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 class Played(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,16 +18,10 @@ from workbench.replay.exact import replay
 from workbench.replay.machines import rerun_machines
 from workbench.tape import open_tape
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 CUT_S = 3.0
 PLAN = FaultPlan((Fault("lose_up", 0, 1, at_merge=10, count=3), Fault("delay", 0, 0, at_round=1, delay_ns=10**6)))
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One compile cache for all runs of this file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,15 +27,9 @@ from workbench.replay.machines import rerun_machines
 from workbench.tape import open_tape
 from workbench.training.flat import fragmentation_of
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 GONE_WITHIN_S = 5.0
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One compile cache for all runs of this file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 class Struck(NamedTuple):

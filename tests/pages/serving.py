@@ -40,9 +40,10 @@ class Served(NamedTuple):
 
 
 @contextmanager
-def served(root: Path) -> Iterator[Served]:
-    """Serve the runs below a folder until the context is left."""
-    command = [sys.executable, "-m", "tests.pages.serving", str(root)]
+def served(root: Path, again: Served | None = None) -> Iterator[Served]:
+    """Serve the runs below a folder until the context is left; ``again`` under the address of a server before."""
+    as_before = [str(again.port), again.control, again.view] if again else []
+    command = [sys.executable, "-m", "tests.pages.serving", str(root), *as_before]
     log = root / "pages.log"
     with log.open("w", encoding="utf-8") as errors:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
@@ -58,15 +59,15 @@ def served(root: Path) -> Iterator[Served]:
                 server.stdout.close()
 
 
-def main(root: str) -> None:
+def main(root: str, port: str = "0", control: str = "", view: str = "") -> None:
     """Serve, and print port and tokens on a line."""
     from workbench.pages.server import Pages
 
-    site = Site(Folders([Path(root), *demo_folder()]), new_access(), tiny(LEARNERS, **SLOWER))
-    pages = Pages(site)
+    site = Site(Folders([Path(root), *demo_folder()]), new_access(view, control), tiny(LEARNERS, **SLOWER))
+    pages = Pages(site, port=int(port))
     print(pages.port, site.access.control, site.access.view, flush=True)
     pages.run()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

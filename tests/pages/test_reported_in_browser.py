@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.engine.real_runs import of_kind, records_of, tiny, until
-from tests.pages.serving import SLOWER, Served
+from tests.pages.serving import SLOWER, Served, served
 from tests.pages.tabs import Tab
 from workbench.engine.launch import Run, launch
 from workbench.pages.spans import WINDOW_S
@@ -87,3 +88,24 @@ def test_q9_alive_reachable_and_contributed_are_three_counts_that_the_tape_confi
     run.revive("L1")
     shown.get_by_text("3 / 3 / 3").wait_for()
     tab.close(pages.port)
+
+
+def test_u7_a_server_that_is_started_again_is_noticed_and_no_click_counts_twice(
+    browser: Any, root: Path, run: Run
+) -> None:
+    with served(root) as first:
+        tab = opened(first, browser, run)
+        tab.page.get_by_label("quorum").fill("2")
+        tab.page.get_by_role("button", name="apply").click()
+        tab.page.locator("table.clicks").get_by_text("acts on it").wait_for()
+        changes = len(of_kind(records_of(run.path), Kind.SETTING_CHANGED))
+    gone = time.monotonic()
+    tab.page.get_by_text("The server of this page does not answer").first.wait_for()
+    print(f"a server that is gone is said after {time.monotonic() - gone:.1f} s")
+    with served(root, first) as second:
+        tab.page.reload()
+        tab.cell(0, "training")
+        until(lambda: tab.page.get_by_label("quorum").input_value() == "2", "the run's own setting")
+        assert len(of_kind(records_of(run.path), Kind.SETTING_CHANGED)) == changes
+        assert second.port == first.port
+        tab.page.close()

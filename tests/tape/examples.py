@@ -121,3 +121,7 @@ def snapshot_records(epoch: int = 0) -> list[Record]:
     done = {"versions": [3, 2], "steps": {"0": 7}, "parts": {"0": 7}, "open": {"0": [0, 0]}}
     complete = script(Kind.SNAPSHOT_COMPLETED, SYNCER, value=1.0, digest=8, detail=done)
     return [*taken, part, left, complete, script(Kind.SNAPSHOT_ABANDONED, SYNCER, value=2.0, reason="run_ended")]
+
+
+RECORDS = run_records(rounds=4)
+"""Of a run of four rounds."""

@@ -12,11 +12,9 @@ import pytest
 import xarray as xr
 import zarr
 
-from tests.tape.examples import run_records
-from tests.tape.test_recorder import written
+from tests.tape.examples import RECORDS
 from workbench.tape import (
     SCHEMA_VERSION,
-    Input,
     TapeError,
     open_run_folder,
     open_tape,
@@ -25,13 +23,6 @@ from workbench.tape import (
 from workbench.tape.arrays import array_metadata, group_metadata
 from workbench.tape.errors import reading
 from workbench.tape.schema import EVENTS
-
-RECORDS = run_records(rounds=4)
-
-
-@pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("closed") / "run", [*RECORDS, Input(3, 0, 1, b"in")])
 
 
 @pytest.fixture

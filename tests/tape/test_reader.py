@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from tests.tape.examples import run_records
+from tests.tape.examples import RECORDS
 from tests.tape.test_recorder import written
 from workbench.config import ConfigError
 from workbench.protocol.records import Kind, Record
@@ -29,13 +29,6 @@ from workbench.tape import (
     store,
 )
 from workbench.tape.schema import GROUPS, describe
-
-RECORDS = run_records(rounds=4)
-
-
-@pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return written(tmp_path_factory.mktemp("closed") / "run", [*RECORDS, Input(3, 0, 1, b"in")])
 
 
 def test_plain_xarray_opens_a_tape_without_a_warning(closed: Path) -> None:

@@ -134,6 +134,7 @@ class StatusBook:
             "last_merge": self.last_merge,
             "storage_full": self.storage_full,
             "revision": state.book.revision,
+            "settings": state.book.in_force(),
             "added": list(state.added),
             "removed": list(state.removed),
             "learners": {str(m): self._learner(state, m, now) for m in state.members},

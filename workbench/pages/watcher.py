@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any
 
-from workbench.config import ConfigError, RunConfig, flatten, from_toml
+from workbench.config import ConfigError, from_toml
 from workbench.engine.launch import Run
 from workbench.pages.commands import Command, Commands, fault, send
 from workbench.pages.courses import Course, Point, recorded_points
@@ -20,7 +20,7 @@ from workbench.pages.storm import Stormer
 from workbench.pages.tails import Tail
 from workbench.protocol.live_storm import Storm, Strike
 from workbench.protocol.records import Kind, Record
-from workbench.protocol.settings import LEARNER_KEYS, MERGE_KEYS, POLICY_KEYS
+from workbench.protocol.settings import settings_book_of
 from workbench.tape import TapeError, open_tape
 from workbench.views.states import OVER, state_of
 
@@ -49,7 +49,7 @@ class Watcher:
     routine, missed : int
         Events that are not notable, and records that telemetry dropped.
     settings : dict
-        Live settings in force, by key.
+        Live settings in force, by key: as the syncer tells them, those that the run begins with before.
     stormer : Stormer
         Strikes at random while somebody wants it to.
     """
@@ -65,9 +65,8 @@ class Watcher:
         self.merges: Tail[tuple[float, Said]] = Tail(EVENTS_KEPT)
         self.routine = self.missed = 0
         self.course, self.spans, self.commands = Course(), Spans(), Commands()
-        self.settings: dict[str, Any] = _live_settings(self.config)
+        self.settings: dict[str, Any] = settings_book_of(self.config).in_force()
         self.stormer = Stormer(Storm(self.config.learners, self.config.seed), self._strike, lambda: self.going)
-        self._changed: dict[str, Any] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name=f"watching {run.path.name}", daemon=True)
 
@@ -131,16 +130,13 @@ class Watcher:
                 self.commands.ended()
 
     def _look_back(self) -> None:
-        """What happened before this server came: the course of the loss, and the settings in force."""
+        """The course of the loss before this server came."""
         try:
-            tape = open_tape(self.run.path)
-            points = recorded_points(tape)
-            then = tape.wb.at(-1).settings if tape["events"].sizes["event"] else {}
+            points = recorded_points(open_tape(self.run.path))
         except (TapeError, OSError):  # not laid yet: the run has only just begun
-            points, then = [], {}
+            points = []
         with self.lock:
             self.course.begin(points)
-            self.settings = {**self.settings, **then, **self._changed}
 
     def _listen(self) -> None:
         """Read until the run is over."""
@@ -160,6 +156,7 @@ class Watcher:
         status = self.run.status()
         with self.lock:
             self.status, self.heard_s = status, time.monotonic()
+            self.settings = status.get("settings", self.settings)
             self.course.look(status)
             self.commands.look(status)
             self.stormer.aim(self.targets)
@@ -173,17 +170,9 @@ class Watcher:
                 news.append((record.time_ns / 1e9, said_of(record)))
             else:
                 self.routine += 1
-            if record.kind == Kind.SETTING_CHANGED:
-                self._changed.update(record.detail.get("values", {}))
-                self.settings.update(self._changed)
             if record.kind == Kind.EVALUATED:
                 self.course.evaluated(Point(record.time_ns / 1e9, record.value))
             self.spans.note(record)
             self.commands.note(record)
         self.events.add(news)
         self.merges.add(merges)
-
-
-def _live_settings(config: RunConfig) -> dict[str, Any]:
-    values = flatten(config)
-    return {key: values[key] for key in (*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS) if key in values}

@@ -167,6 +167,16 @@ class SettingsBook(msgspec.Struct):
                 self.outer_since = self.revision
             self.merge = changed
 
+    def in_force(self) -> dict[str, Any]:
+        """Every live setting by its key, as `apply` takes it."""
+        learner = self.learner
+        return {
+            **{key: getattr(self.policy, key) for key in POLICY_KEYS},
+            **{key: getattr(self.merge, key) for key in MERGE_KEYS},
+            **{key: getattr(learner, _LEARNER_FIELD.get(key, key)) for key in LEARNER_KEYS if key != "inner.rate"},
+            "inner.rate": learner.rate_scale * self.base_rate,
+        }
+
 
 def settings_book_of(config: RunConfig) -> SettingsBook:
     """The settings that a run begins with."""

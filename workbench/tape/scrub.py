@@ -13,14 +13,7 @@ import xarray as xr
 from workbench.algorithms.schedule import offsets
 from workbench.config import RunConfig, from_toml
 from workbench.protocol.records import EVALUATOR, SUPERVISOR, SYNCER, Kind, process_of
-from workbench.protocol.settings import (
-    LEARNER_KEYS,
-    MERGE_KEYS,
-    POLICY_KEYS,
-    SettingsBook,
-    fixed_settings_of,
-    settings_book_of,
-)
+from workbench.protocol.settings import SettingsBook, fixed_settings_of, settings_book_of
 from workbench.tape.errors import TapeError
 from workbench.tape.event_sets import Ints
 from workbench.tape.ledger_course import totals_at
@@ -155,10 +148,4 @@ class Scrubber:
             values = details.get(own.event(SYNCER, place), {}).get("values", {})
             if "quarantined" not in values:
                 book.apply(values, fixed)
-        learner = (book.learner.fold, book.learner.fold_alpha, book.learner.lead)
-        inner = (book.learner.rate_scale * book.base_rate, book.learner.batch, book.learner.accumulation)
-        return book, {
-            **{key: getattr(book.policy, key) for key in POLICY_KEYS},
-            **{key: getattr(book.merge, key) for key in MERGE_KEYS},
-            **dict(zip(LEARNER_KEYS, (*learner, *inner), strict=True)),
-        }
+        return book, book.in_force()

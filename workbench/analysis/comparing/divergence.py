@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from workbench.analysis.arrays.tables import NS, Array
+from workbench.analysis.arrays.tables import NS, Array, run_span
+from workbench.analysis.from_tape import tables_of
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import COLUMNS_READ
 from workbench.replay.counterfactual.comparing import same
@@ -89,14 +90,7 @@ def first_divergence(a: xr.DataTree, b: xr.DataTree) -> Divergence | None:
 
 
 def _began_s(tree: xr.DataTree) -> float:
-    """The origin of the times that people read, on the clocks of the processes: where `run_span` has it."""
-    events = tree["events"].dataset
-    kinds, times = events["kind"].values, events["time_ns"].values
-    for kind in (Kind.ROUNDS_BEGAN, Kind.LEARNER_JOINED):
-        found = np.flatnonzero(kinds == kind)
-        if len(found):
-            return int(times[found[0]]) * NS
-    return int(times[0]) * NS if len(times) else 0.0
+    return run_span(tables_of(tree))[0] * NS
 
 
 def incomparable(a: xr.DataTree, b: xr.DataTree) -> str:
