@@ -195,7 +195,7 @@ def _answer(site: _Site, pages: Any, ticks: list[Any]) -> None:
         told = {
             "cpu_s": used.user + used.system, "rss": me.memory_info().rss,
             "pages": sum(name in ("_Live", "_Replay", "_Compare") for name in names),
-            "documents": names.count("Document"),
+            "documents": names.count("Document"), "figures": names.count("figure"),
             "sessions": len(pages._server.get_sessions("/")),
             "events": 0 if site.seeming is None else site.seeming.made, "ticks": ticks[0], "tick_s": ticks[1],
         }  # fmt: skip

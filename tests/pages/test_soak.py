@@ -87,9 +87,10 @@ def test_memory_comes_back_when_visitors_leave(server: Measured, browser: Any) -
     print(
         f"{VISITORS} visitors: {most['sessions']:.0f} sessions at most, {before['rss'] / 1e6:.0f} MB before, "
         f"{most['rss'] / 1e6:.0f} MB with them, {after['rss'] / 1e6:.0f} MB after; "
+        f"figures {before['figures']:.0f} and {after['figures']:.0f}, "
         f"documents {before['documents']:.0f} and {after['documents']:.0f}"
     )
-    assert after["documents"] <= before["documents"] and after["pages"] == 0
+    assert after["figures"] <= before["figures"] and after["pages"] == 0
     assert kept < KEPT_BYTES_MAX, kept
 
 

@@ -9,6 +9,7 @@ from workbench import views
 from workbench.analysis.comparing.curves import curves
 from workbench.pages.linked import OF_CURVES, Linked
 from workbench.pages.replay_figures import cursor
+from workbench.views import frame
 from workbench.views.figures.loss import X_LABELS
 from workbench.views.frame import Look, axis, chart, dims
 from workbench.views.palette import line_colour, line_dash
@@ -28,8 +29,8 @@ class Overlay:
         x = OF_CURVES[along]
         named = {letter: one.tape for letter, one in zip(linked.letters, linked.recordings, strict=True)}
         losses = views.loss(named, x=x, height=HEIGHT, theme=theme)
-        self.losses = hv.render(losses, backend="bokeh")
-        self.differences = hv.render(_differences(linked, x, theme), backend="bokeh")
+        self.losses = frame.rendered(losses)
+        self.differences = frame.rendered(_differences(linked, x, theme))
         self._cursors = [cursor(figure, theme) for figure in (self.losses, self.differences)]
 
     def move(self, value: float) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import holoviews as hv
 import numpy as np
 import xarray as xr
 from bokeh.events import SelectionGeometry, Tap
@@ -73,7 +72,7 @@ def _selected(chosen: Chosen, event: Any) -> None:
 
 def rendered(tape: xr.DataTree, name: str, theme: str) -> Any:
     """A figure of `COURSES` as Bokeh draws it.  Waits: it takes up to seconds."""
-    return hv.render(getattr(views, name)(tape, height=HEIGHT, theme=theme, **COURSES[name]), backend="bokeh")
+    return frame.rendered(getattr(views, name)(tape, height=HEIGHT, theme=theme, **COURSES[name]))
 
 
 class Course:
@@ -143,7 +142,7 @@ class Lanes:
         if collapse_s is not None:
             window = Window(self.low, self.high, self._rows, theme_of(theme))
             self._gaps = idle_gaps(tables_of(recording.tape), window, collapse_s)
-        self.figure = hv.render(lanes, backend="bokeh")
+        self.figure = frame.rendered(lanes)
         self._ground = ColumnDataSource({name: [] for name in ("left", "right", "low", "high", "colour")})
         self.figure.quad(
             left="left", right="right", bottom="low", top="high", source=self._ground, fill_color="colour",

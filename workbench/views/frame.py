@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import holoviews as hv
 import numpy as np
+from bokeh.document import Document
 from bokeh.models import Node, NumeralTickFormatter
 from bokeh.models.annotations import Label
 
@@ -150,6 +151,11 @@ def chart(
         **(more or {}),
     }
     return whole.opts(hv.opts.Overlay(**options))
+
+
+def rendered(figure: Any) -> Any:
+    """The Bokeh figure, which no document keeps: HoloViews would leave it with that of the whole process."""
+    return hv.renderer("bokeh").get_plot(figure, doc=Document()).state
 
 
 def dims(x: Axis, y: Axis, *more: str) -> tuple[list[hv.Dimension], list[hv.Dimension]]:

@@ -8,7 +8,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-import holoviews as hv
 from bokeh.embed import components
 from bokeh.util.paths import bokehjs_path
 
@@ -53,11 +52,11 @@ def to_html(figures: Figures, title: str = "workbench", theme: str = "light", be
     before : str
         HTML that stands above the figures.
     """
-    from workbench.views import frame  # noqa: F401  the backend
+    from workbench.views import frame  # it loads the backend
 
     colours = theme_of(theme)
     named: Mapping[str, Any] = figures if isinstance(figures, Mapping) else {"": figures}
-    models = {str(number): hv.render(figure, backend="bokeh") for number, figure in enumerate(named.values())}
+    models = {str(number): frame.rendered(figure) for number, figure in enumerate(named.values())}
     script, parts = components(models) if models else ("", {})
     body = before + "\n".join(
         (f"<h2>{html.escape(heading)}</h2>\n" if heading else "") + parts[str(number)]
