@@ -52,6 +52,8 @@ def test_each_setting_lands_in_its_class(name: str) -> None:
         field = {"inner.rate": "rate_scale", "inner.batch": "batch", "inner.accumulation": "accumulation"}.get(key, key)
         expected = value / config_of().inner.rate if key == "inner.rate" else value
         assert getattr(part, field) == expected and book.revision == revision
+        assert book.in_force()[key] == pytest.approx(value) if key == "inner.rate" else book.in_force()[key] == value
+    assert book.in_force().keys() == {*POLICY_KEYS, *MERGE_KEYS, *LEARNER_KEYS}
 
 
 @pytest.mark.parametrize("values", [

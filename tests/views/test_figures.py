@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import gc
 import inspect
 import re
 import time
+import weakref
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -204,3 +206,11 @@ def test_a_page_asks_for_nothing_outside_and_escapes_its_texts(tmp_path: Path) -
     assert "@import" not in page and "url(http" not in page
     assert "<b>loss</b>" not in page and "&lt;b&gt;loss" in page
     assert "<script>alert(1)" not in page and "$$x$$" not in page
+
+
+def test_a_figure_that_nobody_holds_is_gone() -> None:
+    from workbench.views import frame
+
+    left = weakref.ref(frame.rendered(views.norms(faulty())))
+    gc.collect()
+    assert left() is None

@@ -58,8 +58,9 @@ def show(site: Site) -> Any:
     document: Any = pn.state.curdoc
     request = document.session_context.request
     token = token_of(request.arguments)
-    if pn.state.notifications is not None:  # Panel keeps it, and the whole document with it, when everybody has left
-        document.on_session_destroyed(pn.state.notifications._server_destroy)
+    area: Any = pn.state.notifications
+    if area is not None:  # Panel keeps it, and the whole document with it, when everybody has left
+        document.on_session_destroyed(area._server_destroy)
     role = site.access.role(token, (request.headers or {}).get("Host", ""))
     if role is None:
         return style.page(

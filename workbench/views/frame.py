@@ -155,7 +155,9 @@ def chart(
 
 def rendered(figure: Any) -> Any:
     """The Bokeh figure, which no document keeps: HoloViews would leave it with that of the whole process."""
-    return hv.renderer("bokeh").get_plot(figure, doc=Document()).state
+    plot = hv.renderer("bokeh").get_plot(figure)
+    plot.document = Document()
+    return plot.state
 
 
 def dims(x: Axis, y: Axis, *more: str) -> tuple[list[hv.Dimension], list[hv.Dimension]]:
