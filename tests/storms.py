@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -105,3 +105,35 @@ def shares(tables: Any) -> tuple[float, list[float]]:
     """Participation of the run, and of each learner."""
     found = participation(tables)
     return float(found.share), np.asarray(found.per_learner).tolist()
+
+
+class Losses(NamedTuple):
+    """Validation losses of runs at one number of merged tokens: without faults, and in the storm."""
+
+    tokens: float
+    calm: list[float]
+    storm: list[float]
+
+    @property
+    def difference(self) -> float:
+        """Between the two means."""
+        return abs(float(np.mean(self.storm) - np.mean(self.calm)))
+
+    @property
+    def spread(self) -> float:
+        """Of the runs without faults."""
+        return max(self.calm) - min(self.calm)
+
+    def __str__(self) -> str:
+        return f"at {self.tokens:,.0f} merged tokens: without faults {self.calm}, in the storm {self.storm}"
+
+
+def losses_at_equal_tokens(calm: list[list[Record]], storm: list[list[Record]]) -> Losses:
+    """Each run's validation loss where the shortest of them was evaluated last."""
+    courses = [[of_kind(records, Kind.EVALUATED) for records in runs] for runs in (calm, storm)]
+    tokens = min(float(course[-1].tokens) for runs in courses for course in runs)
+    without, within = (
+        [float(np.interp(tokens, [r.tokens for r in course], [r.value for r in course])) for course in runs]
+        for runs in courses
+    )
+    return Losses(tokens, without, within)

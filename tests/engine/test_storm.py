@@ -36,6 +36,7 @@ SHORT = (
     Fault("exit", 18 * SECOND, 2, SECOND),
 )
 STORM_S = 285.0
+PAIRS = 3
 
 
 class Stormed(NamedTuple):
@@ -92,29 +93,36 @@ def test_half_a_minute_of_storm_loses_nothing(short: Stormed) -> None:
     shows_what_it_must(short)
 
 
-@pytest.fixture(scope="module")
-def calm(tmp_path_factory: pytest.TempPathFactory) -> Stormed:
-    return five_minutes(tmp_path_factory.mktemp("runs") / "calm", NO_FAULTS, 60.0)
+class Pair(NamedTuple):
+    """Two runs with the same seed: of one that nothing befalls, and of one in the storm."""
+
+    calm: Stormed
+    storm: Stormed
 
 
 @pytest.fixture(scope="module")
-def storm(tmp_path_factory: pytest.TempPathFactory) -> Stormed:
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> list[Pair]:
+    folder = tmp_path_factory.mktemp("runs")
     plan = load_faults(storms.STORM, wb.preset("storm"))
-    return five_minutes(tmp_path_factory.mktemp("runs") / "storm", plan, STORM_S)
+    return [
+        Pair(five_minutes(folder / f"calm-{seed}", seed, NO_FAULTS), five_minutes(folder / f"storm-{seed}", seed, plan))
+        for seed in range(PAIRS)
+    ]
 
 
-def five_minutes(path: Path, plan: FaultPlan, length_s: float) -> Stormed:
-    """The preset for some time from the start of rounds; nobody helps it."""
-    config = wb.preset("storm").set(rounds=10**6)
+def five_minutes(path: Path, seed: int, plan: FaultPlan) -> Stormed:
+    """The preset for as long as the storm blows, from the start of rounds; nobody helps it."""
+    config = wb.preset("storm").set(rounds=10**6, seed=seed)
     with launch(config, path, faults=plan) as run:
         until(lambda: bool(run.status().get("began")), "rounds begin", 3 * GUARD_S)
-        time.sleep(length_s)
+        time.sleep(STORM_S)
     return Stormed(path, config, records_of(path))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
-def test_five_minutes_of_storm_lose_nothing(storm: Stormed) -> None:
+def test_five_minutes_of_storm_lose_nothing(pairs: list[Pair]) -> None:
+    storm = pairs[0].storm
     found = storms.struck(storm.records, long_s=3.0)
     print(f"{found.total()} faults: {dict(found)}; two down at once {storms.two_down(storm.records)} times")
     assert found.total() >= 60 and min(found[kind] for kind in ("kill", "stall", "cut")) >= 12
@@ -126,7 +134,16 @@ def test_five_minutes_of_storm_lose_nothing(storm: Stormed) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(5400)
-def test_who_is_there_takes_part_in_a_storm_as_without_one(storm: Stormed, calm: Stormed) -> None:
-    (share, each), (without, _) = (storms.shares(tables_of(open_tape(run.path))) for run in (storm, calm))
-    print(f"participation {share:.4f} in the storm, {without:.4f} without; by learner {each}")
-    assert share >= 0.95 and without - share <= 0.03
+def test_who_is_there_takes_part_in_a_storm_as_without_one(pairs: list[Pair]) -> None:
+    for calm, storm in pairs:
+        (share, each), (without, _) = (storms.shares(tables_of(open_tape(run.path))) for run in (storm, calm))
+        print(f"participation {share:.4f} in the storm, {without:.4f} without; by learner {each}")
+        assert share >= 0.95 and without - share <= 0.03
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(5400)
+def test_at_equal_merged_tokens_a_storm_costs_no_more_loss_than_another_seed(pairs: list[Pair]) -> None:
+    found = storms.losses_at_equal_tokens([pair.calm.records for pair in pairs], [pair.storm.records for pair in pairs])
+    print(found)
+    assert found.difference <= found.spread

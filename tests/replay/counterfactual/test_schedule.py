@@ -50,6 +50,17 @@ def test_other_changes_of_schedule(quiet: Told, change: dict[str, Any], tmp_path
         check(found, quiet, replay="codec" in change)
 
 
+def test_a_branch_in_the_answer_to_a_learner_that_asks_to_take_part(text_path: Path, tmp_path: Path) -> None:
+    """Its welcome is still to be sent, and it asks no second time."""
+    late = [Fault("late", 0, learner=m, for_ns=(2 + m) * SECOND) for m in range(3)]
+    parent = told(text_path, tmp_path / "parent", late, quorum=2, rounds=8, start_limit_s=1.0)
+    found = wb.what_if(parent.path, quorum=3, out=tmp_path / "child")
+    records = check(found, parent)
+    assert records[found.shared_events].kind == Kind.QUORUM_LOST, "rounds begin, and the first learner is not enough"
+    assert [r.reason for r in records if r.kind == Kind.LEARNER_JOINED] == ["process"] * 3
+    assert found.differing == 0
+
+
 @pytest.mark.parametrize("change", [{"lead": 1}, {"learners": 2, "quorum": 1}])
 def test_what_learners_do_makes_another_run_from_the_start(quiet: Told, change: dict[str, Any], tmp_path: Path) -> None:
     found = wb.what_if(quiet.path, change, out=tmp_path / "child")

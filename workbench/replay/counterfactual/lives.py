@@ -43,12 +43,17 @@ class Life(NamedTuple):
 
 
 class Connection(NamedTuple):
-    """A connection as the syncer numbers it: which process it belongs to, in which life of the syncer."""
+    """A connection as the syncer numbers it: which process it belongs to, in which life of the syncer.
+
+    ``asked_ns`` is when the syncer took its JOIN in, ``asked_at`` at which input.
+    """
 
     number: int
     syncer_life: int
     learner: int
     process_number: int
+    asked_ns: int
+    asked_at: int
 
 
 class AtBranch(NamedTuple):
@@ -61,7 +66,7 @@ class AtBranch(NamedTuple):
     connections : list of Connection
         All of the tape.
     rebuilt : dict of learner to Rebuilt
-        Of those processes that live and have been welcomed.
+        Of those processes that live and whose JOIN the syncer has taken in.
     """
 
     lives: dict[int, list[Life]]
@@ -102,8 +107,9 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
         life = begun[-1]
         mine = [c for c in connections if (c.learner, c.process_number) == (learner, life.number)]
         mail = _mail(told, branch, mine)
-        if mail:
-            found = _rebuilt(parent, told, branch, life, mail, delay_ns)
+        asked = [c for c in mine if c.asked_at <= branch.number - branch.before]
+        if asked:
+            found = _rebuilt(parent, told, branch, life, asked[0], mail, delay_ns)
             told.advance(process_of(learner), found.unsent)
             rebuilt[learner] = found
     return AtBranch(lives, connections, rebuilt)
@@ -164,8 +170,11 @@ def connections_of(parent: Parent) -> list[Connection]:
     for number, item in enumerate(parent.inputs):
         event = parent.decoded(number)
         if isinstance(event, Received) and isinstance(event.message, Join):
-            made = Connection(event.connection, item.incarnation, event.message.learner, event.message.process_number)
-            found[made.syncer_life, made.number] = made
+            message = event.message
+            made = Connection(
+                event.connection, item.incarnation, message.learner, message.process_number, item.time_ns, number
+            )
+            found.setdefault((made.syncer_life, made.number), made)
     return list(found.values())
 
 
@@ -179,7 +188,9 @@ def _mail(told: Retelling, branch: Branch, mine: list[Connection]) -> list[Mail]
     ]
 
 
-def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: list[Mail], delay_ns: int) -> Rebuilt:
+def _rebuilt(
+    parent: Parent, told: Retelling, branch: Branch, life: Life, asked: Connection, mail: list[Mail], delay_ns: int
+) -> Rebuilt:
     process = process_of(life.learner)
     joins = (r for r in told.records if r.kind == Kind.LEARNER_JOINED and r.peer == process)
     first = next((r.version for r in joins if int(r.value) == life.number), 2**31)
@@ -191,8 +202,9 @@ def _rebuilt(parent: Parent, told: Retelling, branch: Branch, life: Life, mail: 
     ended = (r for r in parent.records if r.kind == Kind.PROCESS_ENDED and r.peer == SYNCER)
     deaths = [r.time_ns for r in ended if r.time_ns <= branch.past_ns]
     facts = told.numbers.facts(life.snapshot, life.learner) if life.snapshot >= 0 else None
+    began = (mail[0].time_ns, mail[0].connection) if mail else (asked.asked_ns, asked.number)
     return rebuild(
-        life.learner, life.number, told.fixed, settings, own, later, mail, deaths, delay_ns, life.snapshot, facts
+        life.learner, life.number, told.fixed, settings, own, later, began, mail, deaths, delay_ns, life.snapshot, facts
     )
 
 

@@ -51,6 +51,8 @@ class Rebuilding:
         What it recorded, up to the cut.
     later : sequence of Record
         What it recorded behind it, as far as the tape knows.
+    began : tuple of int
+        When the syncer welcomed it, or took its JOIN in where the welcome is still to come, and on which connection.
     mail : sequence of Mail
         What was sent to it, in order.
     deaths : sequence of int
@@ -64,14 +66,16 @@ class Rebuilding:
         state: learner_state.LearnerState,
         own: Sequence[Record],
         later: Sequence[Record],
+        began: tuple[int, int],
         mail: Sequence[Mail],
         deaths: Sequence[int],
         delay_ns: int,
     ) -> None:
         self.machine = learner.LearnerMachine(state)
         self.own, self.later, self.mail, self.delay_ns = own, later, list(mail), delay_ns
-        self.began_ns = mail[0].time_ns - 3 * delay_ns
-        self.deaths = [at + delay_ns for at in deaths if at >= mail[0].time_ns]
+        self.asked_ns, self.connection = began
+        self.began_ns = self.asked_ns - 3 * delay_ns
+        self.deaths = [at + delay_ns for at in deaths if at >= self.asked_ns]
         self.step: StartStep | None = None
         self.since_ns = 0
         self.made: list[Record] = []
@@ -83,7 +87,7 @@ class Rebuilding:
     def run(self) -> Rebuilt:
         """Take everything in."""
         self.machine.start(self.began_ns)
-        self._give(self.mail[0].time_ns - self.delay_ns, Connected(self.mail[0].connection))
+        self._give(self.asked_ns - self.delay_ns, Connected(self.connection))
         while self._at < len(self.own):
             record = self.own[self._at]
             before = len(self.made)
@@ -294,6 +298,7 @@ def rebuild(
     settings: LearnerSettings,
     own: Sequence[Record],
     later: Sequence[Record],
+    began: tuple[int, int],
     mail: Sequence[Mail],
     deaths: Sequence[int],
     delay_ns: int,
@@ -307,4 +312,4 @@ def rebuild(
     state = learner_state.new_state(learner_id, number, fixed, settings)
     if facts is not None:
         copies.restore(state, facts, snapshot)
-    return Rebuilding(state, own, later, mail, deaths, delay_ns).run()
+    return Rebuilding(state, own, later, began, mail, deaths, delay_ns).run()
