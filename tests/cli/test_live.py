@@ -59,9 +59,9 @@ def test_without_a_terminal_lines_come_with_changes_and_failures_once(capsys: py
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.splitlines() == [
-        "running: merges 40/900, 12 s, validation loss 2.500",
+        "running: merges 40/900, 12 s of rounds, validation loss 2.500",
         "L1 failed (start 1): ValueError: seven; runs/x/logs/L1.log",
-        "running: merges 41/900, 12 s, validation loss 2.500, L1 down",
+        "running: merges 41/900, 12 s of rounds, validation loss 2.500, L1 down",
     ]
 
 

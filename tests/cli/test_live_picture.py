@@ -22,9 +22,10 @@ def learner(m: int, /, **facts: Any) -> Status:
 
 def status(learners: int = 3, **facts: Any) -> Status:
     return {
-        "phase": "running", "merges": 40, "rounds": 900, "round": 42, "elapsed_s": 12.34, "val_loss": 2.5,
-        "quorum": 2, "quorum_lost": False, "quorum_lost_since_s": None, "grace": "adaptive", "window_s": 0.0423,
-        "last_merge": {"round": 40, "fragment": 4, "learners": [0, 2], "time_s": 12.1}, "storage_full": "",
+        "phase": "running", "merges": 40, "rounds": 900, "round": 42, "elapsed_s": 14.34, "began_s": 2.0,
+        "val_loss": 2.5, "quorum": 2, "quorum_lost": False, "quorum_lost_since_s": None, "grace": "adaptive",
+        "window_s": 0.0423, "storage_full": "",
+        "last_merge": {"round": 40, "fragment": 4, "learners": [0, 2], "time_s": 14.1},
         "learners": [learner(m) for m in range(learners)], **facts,
     }  # fmt: skip
 
@@ -42,7 +43,7 @@ def drawn(found: Status, width: int = 80, height: int = 24, encoding: str = "utf
 
 def test_picture_says_what_goes_on() -> None:
     assert drawn(status()) == [
-        "running        12.3 s, merges  40 of 900, round 42",
+        "running        12.3 s of rounds, merges  40 of 900, round 42",
         "loss        2.500 nats per byte (validation)",
         "last merge   0.2 s ago, round 40, fragment 4, of L0, L2",
         "quorum      2 needed, 3 of 3 there",
@@ -69,12 +70,12 @@ def test_nothing_is_wider_or_higher_than_the_terminal(width: int) -> None:
 
 
 def test_digits_change_in_their_places() -> None:
-    small = status(elapsed_s=1.0, merges=1)
+    small = status(elapsed_s=3.0, merges=1)
     small["learners"] = [learner(m, step=1, loss=0.5, behind=0.0, tokens_per_s=1.0) for m in range(3)]
     large = status(elapsed_s=99999.9, merges=899)
     large["learners"] = [learner(m, step=99_999, loss=15.55, behind=99.99, tokens_per_s=999_999.0) for m in range(3)]
     one, other = drawn(small), drawn(large)
-    for word in (" s, merges", " of 900"):
+    for word in (" s of rounds, merges", " of 900"):
         assert one[0].index(word) == other[0].index(word)
     assert len({len(text) for text in (*one[6:10], *other[6:10])}) == 1
 
@@ -127,7 +128,7 @@ def test_nobody_waits_for_who_has_ended_for_good() -> None:
     found["learners"][0] = learner(0, state="ended", connected=False, counts=False)
     found["learners"][1] = learner(1, state="starting", connected=False, counts=False)
     assert drawn(found)[3] == "quorum      2 needed, 2 of 4 there, L0 ended, waiting for L1"
-    found |= {"quorum": 3, "quorum_lost": True, "quorum_lost_since_s": 12.34}
+    found |= {"quorum": 3, "quorum_lost": True, "quorum_lost_since_s": 14.34}
     assert drawn(found)[3] == "quorum      LOST: 2 of 3 there, L0 ended, waiting for L1 since 0.0 s"
 
 
@@ -142,7 +143,7 @@ def test_who_is_started_by_hand_is_shown_with_its_place() -> None:
 
 
 def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:
-    found = status(4, quorum=3, quorum_lost=True, quorum_lost_since_s=9.14)
+    found = status(4, quorum=3, quorum_lost=True, quorum_lost_since_s=11.14)
     for m in (1, 2):
         found["learners"][m] = learner(m, state="waiting", connected=False, counts=False)
     assert "LOST: 2 of 3 there, waiting for L1, L2 since 3.2 s" in drawn(found)[3]
@@ -151,7 +152,7 @@ def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:
 
 
 def test_a_quarantine_that_takes_the_quorum_says_what_to_type() -> None:
-    found = status(3, quorum=3, quorum_lost=True, quorum_lost_since_s=9.14, run="runs/x")
+    found = status(3, quorum=3, quorum_lost=True, quorum_lost_since_s=11.14, run="runs/x")
     assert not remedy(found)
     found["learners"][2] = learner(2, quarantined=True, counts=False)
     said = "workbench control runs/x release L2"
@@ -172,7 +173,7 @@ def test_a_run_that_has_only_begun_can_be_shown() -> None:
     bare["learners"] = [{"learner": 0, "label": "L0", "state": "waiting", "number": 0, "line": "", "line_of": 0}]
     assert "L0       … waiting" in drawn(bare)[7]
     assert heading(bare)[3].text == "the syncer is starting"
-    assert line(bare) == "starting: merges 0/9, 0 s, L0 waiting"
+    assert line(bare) == "starting: merges 0/9, 0 s since the start, L0 waiting"
 
 
 def test_a_terminal_without_the_signs_gets_plain_ones() -> None:

@@ -125,7 +125,8 @@ class Measured(NamedTuple):
     server: Any
 
     def figures(self) -> dict[str, float]:
-        """Processor time [s], resident memory [bytes], pages, sessions, events that the seeming run told, ticks."""
+        """Processor time [s], resident memory [bytes], pages, sessions, events that the seeming run told, ticks, looks
+        at tapes; the longest look, and the longest showing of one, since the last call [s]."""
         self.server.stdin.write("\n")
         self.server.stdin.flush()
         told: dict[str, float] = json.loads(self.server.stdout.readline())
@@ -168,26 +169,36 @@ class _Site(Site):
 
 def main(root: str) -> None:
     """Serve, and print port and tokens on a line; then answer."""
-    from workbench.pages import live_page
+    from workbench.pages import live_page, replay_page
+    from workbench.pages.recording import Recording
     from workbench.pages.server import Pages
 
     site = _Site(Folders([Path(root), *demo_folder()]), new_access())
     pages = Pages(site)
-    ticks = [0, 0.0]
-    ticked = live_page._Live._tick
-
-    def tick(page: Any) -> None:
-        began = time.thread_time()
-        ticked(page)
-        ticks[0], ticks[1] = ticks[0] + 1, ticks[1] + time.thread_time() - began
-
-    setattr(live_page._Live, "_tick", tick)  # noqa: B010  measured, else unchanged
+    ticks = _timed(live_page._Live, "_tick")
+    looks, shows = _timed(Recording, "look"), _timed(replay_page._Replay, "_show")
     print(pages.port, site.access.control, site.access.view, flush=True)
-    threading.Thread(target=_answer, args=(site, pages, ticks), daemon=True).start()
+    threading.Thread(target=_answer, args=(site, pages, ticks, looks, shows), daemon=True).start()
     pages.run()
 
 
-def _answer(site: _Site, pages: Any, ticks: list[Any]) -> None:
+def _timed(owner: type, name: str) -> list[float]:
+    """Measure the calls of a method: how many, thread time of all, and of the longest since the last answer [s]."""
+    times, method = [0.0, 0.0, 0.0], getattr(owner, name)
+
+    def measured(*arguments: Any, **named: Any) -> Any:
+        began = time.thread_time()
+        try:
+            return method(*arguments, **named)
+        finally:
+            took = time.thread_time() - began
+            times[:] = times[0] + 1, times[1] + took, max(times[2], took)
+
+    setattr(owner, name, measured)
+    return times
+
+
+def _answer(site: _Site, pages: Any, ticks: list[float], looks: list[float], shows: list[float]) -> None:
     me = psutil.Process()
     for _ in sys.stdin:
         gc.collect()
@@ -198,7 +209,9 @@ def _answer(site: _Site, pages: Any, ticks: list[Any]) -> None:
             "documents": names.count("Document"), "figures": names.count("figure"),
             "sessions": len(pages._server.get_sessions("/")),
             "events": 0 if site.seeming is None else site.seeming.made, "ticks": ticks[0], "tick_s": ticks[1],
+            "looks": looks[0], "look_most_s": looks[2], "show_most_s": shows[2],
         }  # fmt: skip
+        looks[2] = shows[2] = 0.0
         print(json.dumps(told), flush=True)
 
 

@@ -22,21 +22,21 @@ def test_a_click_goes_through_its_three_moments_even_if_its_effect_is_told_first
     assert (click.what, click.acknowledged, click.seen) == ("kill L1 (down 3 s)", "", "")
     other = rec(Kind.FAULT_INJECTED, 1.0, SUPERVISOR, peer=process_of(1), reason="kill", detail={"fault": 6})
     mine = rec(Kind.FAULT_INJECTED, 2.0, SUPERVISOR, peer=process_of(1), reason="kill", detail={"fault": 7})
-    click.note(other)
-    click.note(mine)
+    click.note(other, 0.5)
+    click.note(mine, 0.5)
     assert click.seen == ""
     click.answered({"done": "kill", "target": "L1", "fault": 7})
-    assert click.acknowledged.startswith("after ") and click.seen == "on the tape, at 2.00 s of the run"
+    assert click.acknowledged.startswith("after ") and click.seen == "on the tape, at 1.50 s"
 
 
 def test_a_change_of_settings_is_seen_when_somebody_acts_on_its_revision() -> None:
     click = commands.change({"quorum": 2})
     click.answered({"done": "set", "revision": 3, "round": 40, "notes": []})
     assert "revision 3, round 40" in click.acknowledged
-    click.note(rec(Kind.SETTING_APPLIED, 1.0, SYNCER, setting=2, round=39))
+    click.note(rec(Kind.SETTING_APPLIED, 1.0, SYNCER, setting=2, round=39), None)
     assert click.seen == ""
-    click.note(rec(Kind.SETTING_APPLIED, 2.0, SYNCER, setting=3, round=41))
-    assert click.seen == "syncer acts on it from round 41, at 2.00 s of the run"
+    click.note(rec(Kind.SETTING_APPLIED, 2.0, SYNCER, setting=3, round=41), None)
+    assert click.seen == "syncer acts on it from round 41, before rounds began"
 
 
 def test_what_was_clicked_is_told_newest_first_and_escaped() -> None:

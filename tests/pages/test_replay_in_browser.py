@@ -181,6 +181,7 @@ def test_playing_and_dragging_move_along_a_timeline(tab: Tab, pages: Served, axi
     page.keyboard.press(" ")
     page.get_by_role("button", name="play").wait_for()
     assert tab.event != START
+    page.locator("canvas").nth(1).wait_for()  # nothing moves any more
     box = page.locator(".strip").bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.2, box["y"] + 10)
     page.mouse.down()

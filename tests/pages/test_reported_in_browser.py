@@ -43,15 +43,17 @@ def opened(pages: Served, browser: Any, run: Run) -> Tab:
 def test_u1_a_run_goes_on_without_a_tab_and_its_curve_has_no_gap(pages: Served, browser: Any, run: Run) -> None:
     opened(pages, browser, run).close(pages.port)
     closed = run.status()
+    began_s = closed["began_s"]
     until(lambda: run.status()["elapsed_s"] > closed["elapsed_s"] + CLOSED_S, "no tab has been open for a while")
     assert run.status()["merges"] > closed["merges"], "it merged on"
-    again = run.status()["elapsed_s"]
+    again = run.status()["elapsed_s"] - began_s
     tab = opened(pages, browser, run)
     tab.page.wait_for_function(f"({CURVE})().some(time => time > {again})")
     curve = tab.page.evaluate(CURVE)
-    part_s = (again - closed["elapsed_s"]) / 2
+    since_s = closed["elapsed_s"] - began_s
+    part_s = (again - since_s) / 2
     for part in range(2):
-        low = closed["elapsed_s"] + part * part_s
+        low = since_s + part * part_s
         assert any(low <= time_s <= low + part_s for time_s in curve), f"nothing between {low:.1f} and {low + part_s}"
     tab.close(pages.port)
 

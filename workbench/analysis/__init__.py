@@ -29,6 +29,7 @@ from workbench.analysis.labelled import (
     validation_curve,
 )
 from workbench.analysis.merge_reasons import why
+from workbench.analysis.patterns import find
 from workbench.analysis.ranges import within
 from workbench.analysis.summary import summary
 
@@ -67,6 +68,7 @@ __all__ = [
     "critical_path",
     "effective_period",
     "efficiency",
+    "find",
     "geometry",
     "goodput",
     "goodput_over_time",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
 import xarray as xr
 
-from workbench.analysis.arrays.tables import Array, Columns, Tables
+from workbench.analysis.arrays.tables import Array, Tables
 from workbench.config import RunConfig
 from workbench.config.load import from_toml
 from workbench.tape.ledger_course import fragment_sizes
@@ -37,11 +38,8 @@ class _Columns(Mapping[str, Array]):
         return np.asarray(self._words[values]) if name == "reason" else values
 
     def _details(self) -> Array:
-        data = self["data"].tobytes()
-        found = np.empty(len(self["offset"]), object)
-        for row, (offset, length) in enumerate(zip(self["offset"].tolist(), self["bytes"].tolist(), strict=True)):
-            found[row] = msgspec.msgpack.decode(data[offset : offset + length])[0]
-        return found
+        found: Any = _Details(self["data"].tobytes(), self["offset"], self["bytes"])
+        return found  # type: ignore[no-any-return]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -50,12 +48,32 @@ class _Columns(Mapping[str, Array]):
         return len(self._names)
 
 
+class _Details:
+    """Details of events, decoded as they are asked for: a long tape holds many, and most are looked at by nobody."""
+
+    def __init__(self, data: bytes, offsets: Array, lengths: Array) -> None:
+        self._data, self._offsets, self._lengths = data, offsets, lengths
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def __getitem__(self, wanted: Array) -> Array:
+        """Those of some rows."""
+        places = zip(self._offsets[wanted].tolist(), self._lengths[wanted].tolist(), strict=True)
+        found = [msgspec.msgpack.decode(self._data[offset : offset + length])[0] for offset, length in places]
+        return np.fromiter(found, object, len(found))
+
+
 def tables_of(source: Tables | xr.DataTree) -> Tables:
-    """Tables of a tape; tables are returned as they are."""
+    """Tables of a tape, read once; tables are returned as they are."""
     if isinstance(source, xr.DataTree):
-        found: dict[str, Columns] = {name: _Columns(source, name) for name in GROUPS}
+        found: Tables = source.wb.kept(_tables)
         return found
     return source
+
+
+def _tables(tree: xr.DataTree) -> Tables:
+    return {name: _Columns(tree, name) for name in GROUPS}
 
 
 def config_of(source: Tables | xr.DataTree) -> RunConfig:

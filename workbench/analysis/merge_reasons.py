@@ -109,10 +109,11 @@ def why(tape: xr.DataTree, merge: int) -> Why:
 
 
 def _taken(tape: xr.DataTree, found: MergeRound) -> tuple[Taken, ...]:
-    rows = tape["contributions"].dataset
-    mine = rows.isel(contribution=np.flatnonzero(rows["merge"].values == found.merge)).load().sortby("learner")
+    rows, (order, merges) = tape["contributions"].dataset, tape.wb.kept(_by_merge)
+    mine = order[np.searchsorted(merges, found.merge) : np.searchsorted(merges, found.merge, "right")]
     names = ("learner", "step", "c_steps", "c_tokens", "base_version", "weight", "event", "captured_ns")
-    whole = float(mine["weight"].values.sum()) or 1.0
+    columns = [rows[name].values[mine] for name in names]
+    whole = float(columns[names.index("weight")].sum()) or 1.0
     merged_ns, causes = found.time_ns(found.event), found.own["cause"]
     return tuple(
         Taken(
@@ -121,9 +122,17 @@ def _taken(tape: xr.DataTree, found: MergeRound) -> tuple[Taken, ...]:
             found.heard(found.event, learner), int(causes[event]) if event != found.event else -1,
         )
         for learner, step, steps, tokens, base, weight, event, captured_ns in zip(
-            *(mine[name].values.tolist() for name in names), strict=True
+            *(column.tolist() for column in columns), strict=True
         )
     )  # fmt: skip
+
+
+def _by_merge(tape: xr.DataTree) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Rows of /contributions by merge, within one by learner; and the merge of each."""
+    rows = tape["contributions"].dataset
+    merge = rows["merge"].values
+    order = np.lexsort((rows["learner"].values, merge))
+    return order, merge[order]
 
 
 def _clause(m: Missed) -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from workbench.protocol.records import SYNCER, Kind, process_of
+from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError
 from workbench.tape.own_events import OwnEvents, own_events
 from workbench.tape.whole import whole
@@ -65,7 +65,7 @@ class MergeRound(NamedTuple):
 
     def detail(self, event: int) -> dict[str, Any]:
         """What an event has beyond its columns."""
-        return self.own.details(Kind(int(self.own["kind"][event]))).get(event, {})
+        return self.own.detail(event)
 
     def heard(self, event: int, learner: int) -> int:
         """Clock entry of a learner at an event: the number of its last record that counted there."""
@@ -110,9 +110,8 @@ def merge_round(tape: xr.DataTree, merge: int) -> MergeRound:
     names = ("event", "round", "fragment", "version", "epoch", "quorum_ns", "grace_ns", "pull_ns")
     row = {name: int(merges[name].values[merge]) for name in names}
     own = own_events(tape)
-    rows = own.index.rows[SYNCER]
-    mine = (own["round"][rows] == row["round"]) & (own["fragment"][rows] == row["fragment"])
-    mine &= own["epoch"][rows] == row["epoch"]
+    rows = own.of_round(row["round"])
+    mine = (own["fragment"][rows] == row["fragment"]) & (own["epoch"][rows] == row["epoch"])
     return MergeRound(
         merge, row["event"], row["round"], row["fragment"], row["version"], row["epoch"], rows[mine],
         row["quorum_ns"], row["grace_ns"], row["pull_ns"], own,

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from workbench.cli import words
 from workbench.protocol.plans import skipped_line
-from workbench.views.states import STATES, absent, kept_out, silence, state_of, syncer_silence
+from workbench.views.states import STATES, absent, kept_out, silence, since, state_of, syncer_silence
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
@@ -51,7 +51,7 @@ def heading(status: Status) -> list[Line]:
     loss = status.get("val_loss")
     total = f"{status['rounds']:,}"
     first = (
-        f"{status['elapsed_s']:7.1f} s, merges {status['merges']:>{len(total)},} of {total}"
+        f"{since(status):>19}, merges {status['merges']:>{len(total)},} of {total}"
         f", round {max(status.get('round', 0), 0):,}"
     )
     lines = [
@@ -190,7 +190,7 @@ def line(status: Status) -> str:
     quorum = _quorum(status)
     parts = [
         f"{status['phase']}: merges {status['merges']}/{status['rounds']}",
-        f"{status['elapsed_s']:.0f} s",
+        since(status, 0),
         "" if loss is None else f"validation loss {loss:.3f}",
         f"quorum {quorum.text}" if quorum.style else "",
         f"to go on: {to_type}" if (to_type := remedy(status)) else "",

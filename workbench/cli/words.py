@@ -7,7 +7,7 @@ from typing import Any
 
 MEANINGS = {
     "not_ready": "its global step was below the round when the round was pulled",
-    "not_fresh": "no METADATA of it came between the first ready learner and the end of grace",
+    "not_fresh": "nothing was heard of its steps between the first ready learner and the end of grace",
     "base_behind": "it rested on an older version of the fragment",
     "no_steps": "it had made no step since it folded the fragment",
     "pull_limit": "its FRAGMENT was not there at the pull limit",

@@ -39,6 +39,7 @@ class StatusBook:
         self.learners: dict[int, LearnerNotes] = {}
         self.last_merge: dict[str, Any] = {}
         self.window_s: float | None = None
+        self.began_s: float | None = None
         self.lost_since_s = -1.0
         self.storage_full = ""
         self.refused: str | None = None
@@ -69,6 +70,8 @@ class StatusBook:
                 self.window_s = record.value
             elif record.kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
                 self.lost_since_s = record.time_ns / 1e9 if record.kind == Kind.QUORUM_LOST else -1.0
+            elif record.kind == Kind.ROUNDS_BEGAN and self.began_s is None:
+                self.began_s = record.time_ns / 1e9
             elif record.kind == Kind.SETTING_REFUSED:
                 self.refused = record.reason
             elif record.kind in (Kind.SNAPSHOT_COMPLETED, Kind.SNAPSHOT_ABANDONED):
@@ -125,6 +128,7 @@ class StatusBook:
             "merges": state.merges,
             "round": state.opened_t,
             "began": state.began,
+            "began_s": self.began_s,
             "ending": state.ending,
             "quorum": state.book.policy.quorum,
             "quorum_lost": state.quorum_lost,

@@ -15,6 +15,9 @@ SHOWN = ("notable", "merges", "faults", "exclusions", "everything")
 """What a list of events may show."""
 AXES = ("wall", "tokens", "rounds", "rank")
 """Timelines that a cursor may move along."""
+NUMBERS = ("event", "held", "learner", "at", "low", "high", "wide", "smooth", "depth")
+"""What of an address is a whole number, -1 where it says none."""
+LANES_MAX, FIND_MAX = 4000, 120
 FIGURES_MAX = 40
 """Letters of a figure's name."""
 
@@ -46,6 +49,15 @@ class Address(NamedTuple):
         The chosen part of the run [ms from the start of rounds]; -1 for none.
     wide : int
         How much of the run the lanes show [ms]; -1: as usual.
+    lanes : str
+        Which lanes in which order, as `workbench.pages.lane_choice.LaneChoice.text` says it; "": all by number.
+    smooth : int
+        How much the figure's lines are smoothed [percent]; -1: not at all.
+    depth : int
+        How many direct causes and effects behind each other arrows show in the lanes; 0: nothing of past and future
+        is shown there; -1: one.
+    find : str
+        The pattern that was searched for; empty for none.
     """
 
     page: str = START
@@ -61,6 +73,15 @@ class Address(NamedTuple):
     low: int = -1
     high: int = -1
     wide: int = -1
+    lanes: str = ""
+    smooth: int = -1
+    depth: int = -1
+    find: str = ""
+
+    @property
+    def deep(self) -> int:
+        """How many steps of causes and effects are shown."""
+        return 1 if self.depth < 0 else self.depth
 
     @property
     def span_s(self) -> tuple[float, float] | None:
@@ -78,19 +99,17 @@ class Address(NamedTuple):
 def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
     """Read an address; what makes no sense is left out."""
     page, show, axis = (_one(arguments, key) for key in ("page", "show", "axis"))
-    event, held, learner, at = (_number(arguments, key) for key in ("event", "held", "learner", "at"))
+    numbers = {key: _number(arguments, key) for key in NUMBERS}
     return Address(
-        page if page in PAGES else START,
-        _one(arguments, "run"),
-        event,
-        held,
-        learner,
-        show if show in SHOWN else SHOWN[0],
-        axis if axis in AXES else AXES[0],
-        _one(arguments, "figure")[:FIGURES_MAX],
-        tuple(_text(value) for value in arguments.get("others", ()))[: RUNS_MAX - 1],
-        min(at, 1000),
-        *(_number(arguments, key) for key in ("low", "high", "wide")),
+        page=page if page in PAGES else START,
+        run=_one(arguments, "run"),
+        show=show if show in SHOWN else SHOWN[0],
+        axis=axis if axis in AXES else AXES[0],
+        figure=_one(arguments, "figure")[:FIGURES_MAX],
+        others=tuple(_text(value) for value in arguments.get("others", ()))[: RUNS_MAX - 1],
+        lanes=_one(arguments, "lanes")[:LANES_MAX],
+        find=_one(arguments, "find")[:FIND_MAX],
+        **(numbers | {"at": min(numbers["at"], 1000)}),
     )
 
 

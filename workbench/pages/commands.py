@@ -54,7 +54,7 @@ class Command:
         self.acknowledged = self.seen = self.refused = ""
         self._began_s = time.monotonic()
         self._answer: dict[str, Any] | None = None
-        self._early: list[Record] = []
+        self._early: list[tuple[Record, float | None]] = []
 
     @property
     def can_be_undone(self) -> bool:
@@ -70,21 +70,22 @@ class Command:
         parts += [f"{answer['healed']} ended" if "healed" in answer else ""]
         self.acknowledged = ", ".join(part for part in parts if part)
         self._answer = answer
-        for record in self._early:
-            self.note(record)
+        for record, origin_s in self._early:
+            self.note(record, origin_s)
         self._early.clear()
 
-    def note(self, record: Record) -> None:
-        """Look whether a record shows the effect."""
+    def note(self, record: Record, origin_s: float | None) -> None:
+        """Look whether a record shows the effect; ``origin_s``: when rounds began on the run's clock, None before."""
         if self.seen or self.refused:
             return
         if self._answer is None:
             if record.kind in SHOWING:
-                self._early.append(record)
+                self._early.append((record, origin_s))
             return
         shown = self._effect(record, self._answer)
         if shown:
-            self.seen = f"{shown}, at {record.time_ns / 1e9:.2f} s of the run"
+            at = "before rounds began" if origin_s is None else f"at {record.time_ns / 1e9 - origin_s:.2f} s"
+            self.seen = f"{shown}, {at}"
 
 
 SHOWING = frozenset({
@@ -94,11 +95,18 @@ SHOWING = frozenset({
 
 
 class Commands:
-    """The newest clicks on one run; under its watcher's lock."""
+    """The newest clicks on one run; under its watcher's lock.
+
+    Attributes
+    ----------
+    began_s : float or None
+        The run's time at which rounds began; None before [s].
+    """
 
     def __init__(self) -> None:
         self.kept: deque[Command] = deque(maxlen=KEPT)
         self._count = 0
+        self.began_s: float | None = None
 
     def add(self, command: Command) -> None:
         """Take a click."""
@@ -117,7 +125,7 @@ class Commands:
         """Show a record to all clicks that wait for their effect."""
         if record.kind in SHOWING:
             for one in self.kept:
-                one.note(record)
+                one.note(record, self.began_s)
 
     def look(self, status: Status) -> None:
         """See in a status what no record tells."""

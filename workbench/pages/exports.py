@@ -14,6 +14,7 @@ from workbench.config import ConfigError
 from workbench.pages.addresses import Address
 from workbench.pages.event_words import sentence, who
 from workbench.pages.recording import Recording
+from workbench.pages.replay_drawing import SMOOTHED
 
 BYTES_MAX = 32 << 20
 EVENTS_MAX = 300_000
@@ -56,6 +57,7 @@ def tables(recording: Recording) -> Export:
 def report(recording: Recording, at: Address, theme: str) -> Export:
     """One page of HTML with card, cursor and figures; it works without a network."""
     from workbench import views
+    from workbench.views.figure_tables import caption
     from workbench.views.tape_card import tape_card
 
     _check_size(recording, "csv")
@@ -69,8 +71,9 @@ def report(recording: Recording, at: Address, theme: str) -> Export:
         if name not in tape.wb.untold
     }
     text = views.to_html(
-        drawn, f"{recording.path.name}: report", theme, before=tape_card(tape) + _at_cursor(recording, at)
-    )
+        drawn, f"{recording.path.name}: report", theme, before=tape_card(tape) + _at_cursor(recording, at),
+        sentences={heading: caption(heading.replace(" ", "_")) for heading in drawn},
+    )  # fmt: skip
     return _checked(recording, "csv", Export(f"{recording.path.name}-report.html", "text/html", text.encode()))
 
 
@@ -138,8 +141,10 @@ def code(recording: Recording, at: Address) -> str:
     time_s = float(recording.time_s[at.event])
     lines += [f"lanes = wb.views.swimlanes(tape, start_s={max(0.0, time_s - 5.0):.3f}, end_s={time_s + 5.0:.3f})"]
     figure = at.figure or "loss"
-    x = ', x="time_s"' if figure == "loss" else ""
-    return "\n".join([*lines, f"figure = wb.views.{figure}(tape{x})", "moment"]) + "\n"
+    more = ', x="time_s"' if figure == "loss" else ""
+    more += f", smooth={at.smooth / 100}" if at.smooth > 0 and figure in SMOOTHED else ""
+    lines += [f'found = tape.wb.find("{at.find}")'] if at.find else []
+    return "\n".join([*lines, f"figure = wb.views.{figure}(tape{more})", "moment"]) + "\n"
 
 
 def code_of_comparison(recordings: list[Recording], axis: str) -> str:

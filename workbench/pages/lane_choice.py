@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any, NamedTuple
@@ -23,6 +24,12 @@ class LaneChoice(NamedTuple):
     pinned: tuple[int, ...] = ()
     hidden: tuple[int, ...] = ()
     collapsed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The choice as a part of an address: `choice_in` reads it."""
+        parts = [f"{name[0]}{'.'.join(map(str, getattr(self, name)))}" for name in LISTS if getattr(self, name)]
+        return "_".join([*parts, *(["c"] if self.collapsed else [])])
 
     def rows(self, learners: Sequence[int]) -> tuple[int, ...]:
         """Learners that have a lane, from top to bottom."""
@@ -56,6 +63,25 @@ class LaneChoice(NamedTuple):
             "idle": self._replace(collapsed=not self.collapsed),
         }  # fmt: skip
         return ways.get(what, self)
+
+
+LISTS = ("order", "pinned", "hidden")
+_PART = re.compile(r"([oph])(\d{1,6}(?:\.\d{1,6})*)$", re.ASCII)
+
+
+def choice_in(text: str) -> LaneChoice:
+    """Read a part of an address; what makes no sense is left out.
+
+    Examples
+    --------
+    >>> choice_in("o2.0_h1_c").rows(range(4)), choice_in("o2.0_h1_c").text, choice_in("o;x").text
+    ((2, 0, 3), 'o2.0_h1_c', '')
+    """
+    parts = text.split("_")
+    lists = {
+        found[1]: tuple(dict.fromkeys(map(int, found[2].split(".")))) for found in map(_PART.match, parts) if found
+    }
+    return LaneChoice(lists.get("o", ()), lists.get("p", ()), lists.get("h", ()), "c" in parts)
 
 
 WAYS = (

@@ -10,8 +10,11 @@ from workbench.pages.browser import COMMANDS
 from workbench.pages.controls import ACTIONS, MEANINGS
 from workbench.pages.panes import Panes
 
-SHEET = (("1 … 9", "choose L0 … L8"), ("K", "kill the chosen learner, or revive it"))
-KEYS = ["k", *"123456789"]
+SHEET = (("1 … 9", "choose L0 … L8"), ("K", "kill the chosen learner, or revive it"),
+         ("F", "lanes: the whole run so far, or its last seconds"))  # fmt: skip
+WORDED = ("lanes", "loss", "figure")
+"""Figures of the page that have words and a table."""
+KEYS = ["k", "f", *"123456789"]
 
 
 def commands(learners: Sequence[int], panes: Panes, *, may: bool) -> list[list[Any]]:
@@ -29,6 +32,8 @@ def commands(learners: Sequence[int], panes: Panes, *, may: bool) -> list[list[A
         [f"choose L{m}", str(m + 1) if m < 9 else "", {"do": "learner", "learner": str(m)}] for m in learners
     ]  # fmt: skip
     found += [["list of events: with merges or without", "", {"do": "merges"}]]
+    found += [["lanes: the whole run so far, or its last seconds", "F", {"do": "whole"}]]
+    found += [[f"the numbers of the {name} as a table", "", {"do": "table", "which": name}] for name in WORDED]
     found += lane_choice.commands(learners)
     found += panes.commands()
     found += [

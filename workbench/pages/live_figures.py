@@ -11,63 +11,93 @@ from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
 from workbench.pages.courses import Course, Point
+from workbench.pages.figure_words import FigureWords
+from workbench.pages.replay_drawing import SMOOTHINGS
 from workbench.pages.spans import WINDOW_S, Spans
 from workbench.protocol.records import SYNCER, process_of
 from workbench.views.dressing import dress
 from workbench.views.palette import BLUE, LIGHT, ORANGE, Theme
+from workbench.views.smoothing import FAINT, Smoother
 
+LOSS_SAID = "Loss of training, the mean over learners within their least and most, and on held-out text, as it comes."
 LANE_HEIGHT, AROUND = 24, 70
 BOXES_MAX, NAMES_MAX = 1200, 60
 """Of the lanes: what a browser draws again at each tick."""
-TIME = "time since the run began [s]"
+
+
+def time_label(began_s: float | None) -> str:
+    """What an axis of time says: from the start of rounds, from that of the run while they have not begun."""
+    return "time since the run began [s]" if began_s is None else "time since the start of rounds [s]"
 
 
 class LossFigure:
     """Training loss as a line within a band over learners, validation loss as points."""
 
     def __init__(self) -> None:
-        self._line = ColumnDataSource({"time": [], "loss": [], "least": [], "most": []})
+        self._began_s: float | None = None
+        self._smoother = Smoother(0.0)
+        self._line = ColumnDataSource({"time": [], "loss": [], "least": [], "most": [], "smooth": []})
         self._evals = ColumnDataSource({"time": [], "loss": []})
         self._drawn, self._evaluated, self._changes = 0, 0, -1
         plot = _plot("loss of training and validation", 230, "nat per byte")
         plot.varea("time", "least", "most", source=self._line, fill_color=BLUE, fill_alpha=0.18)
-        plot.line("time", "loss", source=self._line, color=BLUE, line_width=2, legend_label="training, mean")
+        raw = plot.line("time", "loss", source=self._line, color=BLUE, line_width=2, legend_label="training, mean")
+        mean = plot.line("time", "smooth", source=self._line, color=BLUE, line_width=2, visible=False)
         plot.scatter("time", "loss", source=self._evals, color=ORANGE, size=7, legend_label="validation")
         plot.add_tools(HoverTool(tooltips=[("time", "@time{0.0} s"), ("loss", "@loss{0.000}")], mode="mouse"))
         plot.legend.orientation, plot.legend.location = "horizontal", "top_right"
         plot.legend.border_line_color, plot.legend.padding = None, 2
-        self._plot = plot
+        self._plot, self._raw, self._mean = plot, raw, mean
+        self._words = FigureWords("loss")
+        self.smoothing: Any = pn.widgets.Select(name="smoothing", options=SMOOTHINGS, value=-1, width=120, margin=0)
+        self.smoothing.param.watch(lambda change: self._smooth(change.new), "value")
         self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0, visible=False)
+
+    def parts(self) -> tuple[Any, ...]:
+        """What stands in its card."""
+        self._words.tell(LOSS_SAID, self._plot)
+        return self.smoothing, self.pane, self._words.pane
 
     def wear(self, theme: Theme) -> None:
         """Take on a theme."""
         dress(self._plot, theme)
 
-    def update(self, course: Course) -> None:
-        """Stream what is new; after a thinning all is drawn again."""
-        points, evals = course.points, course.evaluations
+    def turn_table(self) -> None:
+        """Show the numbers as a table as they are now, or no more."""
+        self._words.turn()
+        self._words.tell(LOSS_SAID, self._plot)
+
+    def _smooth(self, percent: int) -> None:
+        """Draw a moving average before the line; it is made anew with the next `update`."""
+        is_on = percent > 0
+        self._smoother, self._changes = Smoother(max(percent, 0) / 100), -1
+        self._mean.visible, self._raw.glyph.line_alpha = is_on, FAINT if is_on else 1.0
+
+    def update(self, course: Course, began_s: float | None) -> None:
+        """Stream what is new; after a thinning, and when rounds begin, all is drawn again."""
+        points, evals, origin_s = course.points, course.evaluations, began_s or 0.0
         if not self.pane.visible and points:
             self.pane.visible = True
-        if course.changes != self._changes:  # replacing and streaming in one turn would draw twice
+        if (course.changes, began_s) != (self._changes, self._began_s):  # replaced and streamed it would be drawn twice
             self._changes, self._drawn, self._evaluated = course.changes, len(points), len(evals)
-            self._line.data, self._evals.data = _line(points), _dots(evals)
+            self._began_s, self._plot.xaxis.axis_label = began_s, time_label(began_s)
+            self._smoother = Smoother(self._smoother.smooth)
+            self._line.data, self._evals.data = self._rows(points, origin_s), _dots(evals, origin_s)
         if len(points) > self._drawn:
-            self._line.stream(_line(points[self._drawn :]))
+            self._line.stream(self._rows(points[self._drawn :], origin_s))
             self._drawn = len(points)
         if len(evals) > self._evaluated:
-            self._evals.stream(_dots(evals[self._evaluated :]))
+            self._evals.stream(_dots(evals[self._evaluated :], origin_s))
             self._evaluated = len(evals)
 
-
-def _line(points: list[Point]) -> dict[str, Any]:
-    return {
-        "time": [p.time_s for p in points], "loss": [p.loss for p in points],
-        "least": [p.least for p in points], "most": [p.most for p in points],
-    }  # fmt: skip
+    def _rows(self, points: list[Point], origin_s: float) -> dict[str, Any]:
+        means = [self._smoother.take(point.loss) for point in points]
+        around = {"least": [p.least for p in points], "most": [p.most for p in points]}
+        return {**_dots(points, origin_s), **around, "smooth": means}
 
 
-def _dots(points: list[Point]) -> dict[str, Any]:
-    return {"time": [p.time_s for p in points], "loss": [p.loss for p in points]}
+def _dots(points: list[Point], origin_s: float) -> dict[str, Any]:
+    return {"time": [p.time_s - origin_s for p in points], "loss": [p.loss for p in points]}
 
 
 class LaneFigure:
@@ -77,10 +107,19 @@ class LaneFigure:
     ----------
     rows : sequence of int
         Learners that have a lane, from top to bottom.
+    began_s : float, optional
+        The run's time at which rounds began, from which the axis counts; None before.
+
+    Attributes
+    ----------
+    names : list of str
+        Of the lanes, from bottom to top.
     """
 
-    def __init__(self, rows: Sequence[int]) -> None:
-        self.rows = tuple(rows)
+    def __init__(self, rows: Sequence[int], began_s: float | None = None) -> None:
+        self.rows, self.began_s = tuple(rows), began_s
+        self._origin_s = began_s or 0.0
+        self.names = ["syncer", *(f"L{m}" for m in rows)][::-1]
         names = ["syncer", *(f"L{m}" for m in rows)]
         self._lanes = len(names)
         processes = [SYNCER, *(process_of(m) for m in rows)]
@@ -92,6 +131,7 @@ class LaneFigure:
         self._seen = 0
         height = AROUND + LANE_HEIGHT * self._lanes
         plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (blank: idle)", height, "")
+        plot.xaxis.axis_label = time_label(began_s)
         plot.x_range = self._range = Range1d(start=-WINDOW_S, end=0)
         plot.y_range = Range1d(start=-0.5, end=self._lanes - 0.5)
         plot.yaxis.ticker = FixedTicker(ticks=list(range(self._lanes)))
@@ -132,7 +172,8 @@ class LaneFigure:
         if shown:
             rows = [self._row(one.process) for one in shown]
             self._source.stream({
-                "left": [one.start_s for one in shown], "right": [one.end_s for one in shown],
+                "left": [one.start_s - self._origin_s for one in shown],
+                "right": [one.end_s - self._origin_s for one in shown],
                 "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
                 "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)],
                 "what": [one.what for one in shown], "colour": [one.colour for one in shown],
@@ -141,10 +182,11 @@ class LaneFigure:
             named = [(one, row) for one, row in zip(shown, rows, strict=True) if one.name]
             if named:
                 self._names.stream({
-                    "left": [one.start_s for one, _ in named], "middle": [row for _, row in named],
+                    "left": [one.start_s - self._origin_s for one, _ in named], "middle": [row for _, row in named],
                     "name": [one.name for one, _ in named],
                 }, rollover=NAMES_MAX)  # fmt: skip
-        self._range.update(start=now_s - WINDOW_S, end=now_s)
+        end_s = now_s - self._origin_s
+        self._range.update(start=end_s - WINDOW_S, end=end_s)
 
     def _row(self, process: int) -> int:
         """The syncer on top; -1 for processes without a lane."""
@@ -153,7 +195,7 @@ class LaneFigure:
 
 def _plot(title: str, height: int, unit: str) -> Any:
     plot = figure(
-        title=title, height=height, sizing_mode="stretch_width", x_axis_label=TIME, y_axis_label=unit,
+        title=title, height=height, sizing_mode="stretch_width", x_axis_label=time_label(None), y_axis_label=unit,
         tools="xpan,xwheel_zoom,box_zoom,reset,save", active_drag=None, min_border_left=58,
         output_backend="canvas",
     )  # fmt: skip

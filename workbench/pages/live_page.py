@@ -14,10 +14,11 @@ from workbench.pages.addresses import REPLAY, START
 from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.controls import Controls
 from workbench.pages.event_words import row_of
-from workbench.pages.lane_choice import LaneChoice, lanes_html
+from workbench.pages.lane_choice import choice_in
 from workbench.pages.layouts import Layout, layout_of
 from workbench.pages.live_commands import KEYS, SHEET, commands
-from workbench.pages.live_figures import LaneFigure, LossFigure
+from workbench.pages.live_figures import LossFigure
+from workbench.pages.live_lanes import LiveLanes
 from workbench.pages.panes import Panes
 from workbench.pages.session import Session
 from workbench.pages.so_far import SoFar
@@ -28,7 +29,9 @@ from workbench.views.learner_cells import live_cell
 from workbench.views.palette import LIGHT, THEMES
 from workbench.views.states import syncer_silence
 
-TICK_MS = 400
+TICK_MS = 200
+SHARE_MAX = 0.25
+"""Of one core that the ticks of all live pages together take at most: where they take longer they come less often."""
 STALE_S = 3.0
 EVENTS_SHOWN = 40
 
@@ -64,33 +67,34 @@ class _Live:
         self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
-        self._choice, self._unfolded, self._learners = LaneChoice(), False, range(0)
-        self.so_far = SoFar(session.site, watcher.run.path)
-        self.loss, self.lanes = LossFigure(), LaneFigure(range(watcher.learners))
-        self.lane_box = pn.Column(self.lanes.pane, sizing_mode="stretch_width", margin=0)
-        self._lanes_said, self.panes = style.html(""), Panes()
-        self._theme = LIGHT
+        self.so_far, self.loss = SoFar(session.site, watcher.run.path), LossFigure()
+        self.lanes = LiveLanes(session.site, watcher, choice_in(session.address.lanes))
+        self.panes, self._theme = Panes(), LIGHT
         self.events = EventList(sizing_mode="stretch_width", margin=0, label="events, the newest first")
         self.browser = Browser(keys=KEYS, sheet=sheet_of(*SHEET), picture=session.address.run)
         self.browser.heard = self._heard
         self.not_shown = style.html("")
-        self._seen_events, self._problem = (-1, -1), ""
+        self._seen_events: tuple[int, int, float | None] = (-1, -1, None)
+        self._problem = ""
         self.with_merges = pn.widgets.Checkbox(name="with merges", margin=(0, 4))
         self._callback: Any = None
+        self._due_s = 0.0
+        self._clicked({"choose": session.address.learner})
+        session.site.live_pages.add(self)
 
     def layout(self) -> Any:
         """Everything in its place; the first look is taken at once."""
         self._tick()
-        self._callback = pn.state.add_periodic_callback(self._tick, period=TICK_MS)
+        self._callback = pn.state.add_periodic_callback(self._paced, period=TICK_MS)
         list_of_events = pn.Column(self.events, styles=style.scrolled(300), sizing_mode="stretch_width", margin=0)
         panes, events = self.panes, style.html("<h2>Events</h2>")
         figures = [
-            panes.card("loss", self.loss.pane),
+            panes.card("loss", *self.loss.parts()),
             panes.card("figure", *self.so_far.parts()),
             panes.card("events", events, self.with_merges, list_of_events, self.not_shown),
         ]
         learners = panes.card("learners", style.html("<h2>Learners</h2>"), self.grid)
-        lanes = panes.card("lanes", self._lanes_said, self.lane_box)
+        lanes = panes.card("lanes", *self.lanes.parts())
         whole = style.page(
             self.header,
             self.banner,
@@ -116,6 +120,8 @@ class _Live:
             self._do(said)
         elif said.get("key") == "k" and self.controls.learner < len(self.grid.cells):
             self._clicked({"act": self.grid.cells[self.controls.learner]["button"], "learner": self.controls.learner})
+        elif said.get("key") == "f":
+            self.lanes.turn()
         elif str(said.get("key", "")).isdecimal():
             self._clicked({"choose": int(said["key"]) - 1})
 
@@ -137,12 +143,15 @@ class _Live:
         elif what == "pane":
             self.panes.turn(str(said.get("name")))
         elif what == "lanes":
-            status, self._unfolded = self.watcher.status, True
-            learners = status["learners"] if status is not None else []
-            behind = {one["learner"]: float(one.get("behind") or 0.0) for one in learners}
-            self._arrange(self._choice.heard(said, range(self.watcher.learners), behind))
+            self.lanes.heard(said)
+            self._place()
+        elif what == "whole":
+            self.lanes.turn()
+        elif what == "table":
+            turns = {"lanes": self.lanes.turn_table, "loss": self.loss.turn_table}
+            turns.get(str(said.get("which")), self.so_far.turn_table)()
         elif what == "layout":
-            made = Layout("live", self.panes.hidden, self._choice, self._theme.name)
+            made = Layout("live", self.panes.hidden, self.lanes.choice, self._theme.name)
             self.browser.offer_file("layout.json", "application/json", made.to_json().encode())
 
     def _load(self, text: str) -> None:
@@ -153,27 +162,22 @@ class _Live:
             return
         self._problem = ""
         self.panes.hide(found.hidden)
-        self._arrange(found.lanes)
+        self.lanes.arrange(found.lanes)
+        self._place()
         if found.theme:
             self.browser.turn(found.theme)
 
+    def _place(self) -> None:
+        """Say in the address which lanes are shown, and who is chosen."""
+        at = self.session.address._replace(learner=self.grid.chosen, lanes=self.lanes.choice.text)
+        self.browser.place = {"address": at.query(self.session.token), "replace": True}
+
     def _offer(self) -> None:
         """Commands and lanes for the learners that there are."""
-        self._learners = range(self.watcher.learners)
         self.browser.commands = commands(
-            self._learners, self.panes, may=self.session.may_control and self.watcher.going
+            range(self.watcher.learners), self.panes, may=self.session.may_control and self.watcher.going
         )  # fmt: skip
-        self._arrange(self._choice)
-
-    def _arrange(self, choice: LaneChoice) -> None:
-        """Show lanes in another order; somebody may have been added."""
-        self._choice = choice
-        rows = choice.rows(range(self.watcher.learners))
-        if self.lanes.rows != rows:
-            self.lanes = LaneFigure(rows)
-            self.lanes.wear(self._theme)
-            self.lane_box[:] = [self.lanes.pane]
-        _put(self._lanes_said, lanes_html(choice, range(self.watcher.learners), unfolded=self._unfolded))
+        self.lanes.arrange(self.lanes.choice)
 
     def _clicked(self, said: dict[str, Any]) -> None:
         learner = said.get("choose", said.get("learner"))
@@ -181,8 +185,19 @@ class _Live:
             return
         self.grid.chosen = learner
         self.controls.choose(learner)
+        self._place()
         if "act" in said:
             self.controls.act(str(said["act"]), learner)
+
+    def _paced(self) -> None:
+        """Tick, unless the ticks of all pages would keep the server from answering clicks."""
+        began_s = time.monotonic()
+        if began_s < self._due_s:
+            return
+        used_s = time.thread_time()
+        self._tick()
+        used_s = time.thread_time() - used_s
+        self._due_s = began_s + rest_s(used_s, len(self.session.site.live_pages))
 
     def _tick(self) -> None:
         """Take over what the watcher holds."""
@@ -190,16 +205,16 @@ class _Live:
         with watcher.lock:
             status, over, heard_s = watcher.status, watcher.over, watcher.heard_s
             self._say(status, over, time.monotonic() - heard_s)
-            self.loss.update(watcher.course)
+            self.loss.update(watcher.course, watcher.began_s)
             self.so_far.tick(shown=status is not None and "figure" not in self.panes.hidden)
             self.controls.update()
             self._list()
             if status is not None:
                 now_s = status["elapsed_s"] + (0.0 if over else min(time.monotonic() - heard_s, STALE_S))
                 watcher.spans.flush(now_s)
-                if len(self._learners) != watcher.learners:  # somebody has been added
+                if self.lanes.is_behind:
                     self._offer()
-                self.lanes.update(watcher.spans, now_s)
+                self.lanes.tick(now_s, shown="lanes" not in self.panes.hidden)
                 self._numbers(status, now_s)
         if over is not None and self._callback is not None:
             self._callback.stop()
@@ -250,17 +265,30 @@ class _Live:
 
     def _list(self) -> None:
         watcher, with_merges = self.watcher, bool(self.with_merges.value)
-        seen = (watcher.events.total, watcher.merges.total if with_merges else -1)
+        seen = (watcher.events.total, watcher.merges.total if with_merges else -1, watcher.began_s)
         if seen != self._seen_events:
             self._seen_events = seen
             newest = watcher.events.since(watcher.events.total - EVENTS_SHOWN).items
             if with_merges:
                 newest = sorted([*newest, *watcher.merges.since(watcher.merges.total - EVENTS_SHOWN).items])
-            self.events.rows = [row_of(-1, time_s, said) for time_s, said in reversed(newest[-EVENTS_SHOWN:])]
+            origin_s = watcher.began_s or 0.0
+            newest = newest[-EVENTS_SHOWN:]
+            self.events.rows = [row_of(-1, time_s - origin_s, said) for time_s, said in reversed(newest)]
         older = watcher.events.total + watcher.merges.total - len(self.events.rows)
         lost = f", {watcher.missed:,} that did not reach this page" if watcher.missed else ""
         said = f"not shown: {older:,} merges and earlier events, {watcher.routine:,} routine{lost}; all are on the tape"
         _put(self.not_shown, f'<p class="quiet">{said}</p>')
+
+
+def rest_s(used_s: float, pages: int) -> float:
+    """From one tick of a page to its next at least [s], where each of so many pages takes ``used_s`` for one.
+
+    Examples
+    --------
+    >>> rest_s(0.01, 1), rest_s(0.01, 20)
+    (0.04, 0.8)
+    """
+    return used_s * pages / SHARE_MAX
 
 
 def _put(pane: Any, html: str) -> None:

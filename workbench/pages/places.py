@@ -9,7 +9,7 @@ import numpy as np
 from workbench.config import ConfigError
 from workbench.pages.recording import Recording
 
-EXAMPLE = "a command, or a place: event 120, 12.5 s, round 40, merge 7, fault 2"
+EXAMPLE = "a command, a place as 12.5 s, round 40, merge 7, or a pattern as sent, excluded, sent"
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*(ms|s)$")
 _NUMBERED = re.compile(r"(event|round|merge|fault|exclusion)?\s*#?(\d{1,12})$")
 

@@ -15,6 +15,9 @@ from workbench.analysis.timelines import Timeline, timeline
 from workbench.pages.event_words import NOTABLE, Said, labels
 from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
+from workbench.tape.causal_order import index_of
+from workbench.tape.causality import Arrow
+from workbench.tape.ledger_course import totals_at
 from workbench.tape.marks import MEANINGS
 from workbench.tape.moment import Moment
 
@@ -54,8 +57,8 @@ class Look(NamedTuple):
     lanes : list of (int, float, float)
         By process: until when its own events are in that past, and from when on they are in that future
         [s from the start of rounds]; -inf and inf for none.
-    links : list of (str, int, str)
-        ``cause`` or ``effect``, its event, how it follows: directly before and behind the held one.
+    arrows : list of Arrow
+        From direct cause to direct effect around the held one, as deep as was asked for.
     mark : str
         Where the event at the cursor comes from: recorded, re_simulated or recomputed.
     """
@@ -68,8 +71,15 @@ class Look(NamedTuple):
     untold: str
     counts: tuple[int, int, int]
     lanes: list[tuple[int, float, float]]
-    links: list[tuple[str, int, str]]
+    arrows: list[Arrow]
     mark: str
+
+    @property
+    def links(self) -> list[tuple[str, int, str]]:
+        """``cause`` or ``effect``, its event, how it follows: some of those directly before and behind the held one."""
+        causes = [("cause", one.cause, one.how) for one in self.arrows if one.depth == -1]
+        effects = [("effect", one.effect, one.how) for one in self.arrows if one.depth == 1]
+        return causes[-LINKS_MAX:] + effects[:LINKS_MAX]
 
 
 class Recording:
@@ -120,7 +130,20 @@ class Recording:
             "everything": np.arange(self.count),
         }
         self._timelines: dict[str, Timeline] = {}
+        self._of_learner: dict[tuple[str, int], Ints] = {}
         self._marks = self.tape.wb.marks().values
+        self._index = index_of(self.tape)
+        self._reached, self._ahead = _extremes(self.time_s, self._index.rows)
+        self._totals_told = False
+
+    def count_tokens(self) -> None:
+        """Count what became of all tokens, for `tokens`.  Takes a second for some hundred thousand events."""
+        totals_at(self.tape, self.count - 1)
+        self._totals_told = True
+
+    def tokens(self, event: int) -> dict[str, float] | None:
+        """Run totals ``tokens_*`` just after an event; None before they are counted."""
+        return totals_at(self.tape, event) if self._totals_told else None
 
     def badges(self) -> list[str]:
         """What the run was: preset and seed."""
@@ -153,16 +176,15 @@ class Recording:
 
     def step(self, event: int, by: str, forward: bool, learner: int = -1) -> int:
         """The next or the previous event of a kind, or on the lane of a learner; the same where there is none."""
-        if by == "event":
+        if by == "event" or (by == "lane" and learner < 0):
             return min(max(event + (1 if forward else -1), 0), self.count - 1)
-        places = self._lane(learner) if by == "lane" else self._places[by]
+        places = self._lane(process_of(learner)) if by == "lane" else self._places[by]
         at = int(np.searchsorted(places, event, "right" if forward else "left")) - (0 if forward else 1)
         return int(places[at]) if 0 <= at < len(places) else event
 
-    def _lane(self, learner: int) -> Ints:
-        return (
-            np.flatnonzero(self._columns["process"] == process_of(learner)) if learner >= 0 else np.arange(self.count)
-        )
+    def _lane(self, process: int) -> Ints:
+        """Events of a process."""
+        return self._index.rows[process] if 0 <= process < len(self._index.rows) else np.zeros(0, np.int64)
 
     def places(self, by: str) -> Ints:
         """Events of a kind that the cursor may step to."""
@@ -183,7 +205,7 @@ class Recording:
     def picked(self, name: str, x: float, process: int) -> int:
         """The event at a place of a figure: the nearest on a lane, a merge, or the last at a time; -1 for none."""
         if name == "swimlanes":
-            mine = np.flatnonzero(self._columns["process"] == process)
+            mine = self._lane(process)
             return int(mine[np.abs(self.time_s[mine] - x).argmin()]) if len(mine) else -1
         if name == "contributions":
             return int(self._merge_events[int(x)]) if 0 <= x < len(self._merge_events) else -1
@@ -192,7 +214,7 @@ class Recording:
             return int(self._merge_events[np.abs(rounds - x).argmin()]) if len(rounds) else -1
         return self.at_time(x)
 
-    def look(self, event: int, held: int = -1, show: str = "notable", learner: int = -1) -> Look:
+    def look(self, event: int, held: int = -1, show: str = "notable", learner: int = -1, depth: int = 1) -> Look:
         """Everything that is shown at a cursor.  Takes milliseconds; more at the first call.
 
         Parameters
@@ -205,44 +227,53 @@ class Recording:
             Which events are listed.
         learner : int
             Of only this one and the syncer, -1 of all.
+        depth : int
+            How many direct causes and effects behind each other arrows show, at least 1.
         """
         held = event if held < 0 else min(held, self.count - 1)
-        in_past, in_future = self.tape.wb.past(held).mask(), self.tape.wb.future(held).mask()
-        rows = [(one, self._relation(one, held, in_past, in_future)) for one in self._around(event, show, learner)]
-        counts = int(in_past.sum()), int(in_future.sum())
-        lanes = [self._reach(process, in_past, in_future) for process in np.unique(self._columns["process"]).tolist()]
+        past, future = self._index.past(held), self._index.future(held)
+        rows = [(one, self._relation(one, held, past, future)) for one in self._around(event, show, learner)]
+        counts = int(past.sum()), int((self._index.lengths - future).sum())
+        lanes = [self._reach(q, past[q], future[q]) for q in np.flatnonzero(self._index.lengths).tolist()]
         beside = max(0, self.count - sum(counts) - 1)
         why, untold = self._why(held)
         mark = MEANINGS[int(self._marks[event])]
-        return Look(
-            event, held, self.tape.wb.at(event), rows, why, untold, (*counts, beside), lanes, self._links(held), mark
-        )
+        arrows = self.tape.wb.arrows(held, max(depth, 1))
+        return Look(event, held, self.tape.wb.at(event), rows, why, untold, (*counts, beside), lanes, arrows, mark)
 
     def _around(self, event: int, show: str, learner: int) -> list[int]:
-        listed = self._listed[show]
-        if learner >= 0:
-            process, columns = process_of(learner), self._columns
-            mine = (columns["process"][listed] == process) | (columns["peer"][listed] == process)
-            listed = listed[mine | (columns["kind"][listed] == int(Kind.MERGED))]
+        listed = self._listed[show] if learner < 0 else self._list_of(show, learner)
         here = int(np.searchsorted(listed, event))
         return sorted({*listed[max(0, here - AROUND) : here + AROUND].tolist(), event})
 
-    def _links(self, event: int) -> list[tuple[str, int, str]]:
-        causes, effects = self.tape.wb.direct_causes(event), self.tape.wb.direct_effects(event)
-        named = [("cause", link) for link in causes[-LINKS_MAX:]] + [("effect", link) for link in effects[:LINKS_MAX]]
-        return [(name, link.event, link.how) for name, link in named]
+    def _list_of(self, show: str, learner: int) -> Ints:
+        """Those of the list that are about a learner, and all merges."""
+        if (show, learner) not in self._of_learner:
+            listed, process, columns = self._listed[show], process_of(learner), self._columns
+            mine = (columns["process"][listed] == process) | (columns["peer"][listed] == process)
+            self._of_learner[show, learner] = listed[mine | (columns["kind"][listed] == int(Kind.MERGED))]
+        return self._of_learner[show, learner]
 
-    @staticmethod
-    def _relation(one: int, event: int, in_past: Any, in_future: Any) -> str:
-        return NOW if one == event else PAST if in_past[one] else FUTURE if in_future[one] else BESIDE
+    def _relation(self, one: int, event: int, past: Ints, future: Ints) -> str:
+        process, rank = self._index.process[one], self._index.rank[one]
+        return NOW if one == event else PAST if rank < past[process] else FUTURE if rank >= future[process] else BESIDE
 
-    def _reach(self, process: int, in_past: Any, in_future: Any) -> tuple[int, float, float]:
-        mine = self._columns["process"] == process
-        before, after = self.time_s[mine & in_past], self.time_s[mine & in_future]
-        return process, float(before.max(initial=-np.inf)), float(after.min(initial=np.inf))
+    def _reach(self, process: int, past: int, future: int) -> tuple[int, float, float]:
+        reached, ahead = self._reached[process], self._ahead[process]
+        return (
+            process,
+            float(reached[past - 1]) if past > 0 else -np.inf,
+            float(ahead[future]) if future < len(ahead) else np.inf,
+        )
 
     def _why(self, event: int) -> tuple[Why | None, str]:
         merge = self.merge_of(event)
         if "why" in self.tape.wb.untold:
             return None, str(self.tape.wb.untold["why"])
         return (None, "") if merge < 0 else (self.tape.wb.why(merge), "")
+
+
+def _extremes(time_s: Any, rows: list[Ints]) -> tuple[list[Any], list[Any]]:
+    """By process: the latest time up to each of its own events, and the earliest from it on [s]."""
+    times = [time_s[own] for own in rows]
+    return [np.maximum.accumulate(t) for t in times], [np.minimum.accumulate(t[::-1])[::-1] for t in times]

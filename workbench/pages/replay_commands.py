@@ -9,7 +9,7 @@ from workbench.pages.addresses import AXES, SHOWN
 from workbench.pages.browser import COMMANDS
 from workbench.pages.panes import Panes
 from workbench.pages.recording import Recording
-from workbench.pages.replay_drawing import COURSES
+from workbench.pages.replay_drawing import COURSES, DEPTHS, SMOOTHINGS, WORDED
 
 STEPS = (
     ("play, pause", "Space", " ", False), ("previous event", "←", "ArrowLeft", False),
@@ -22,6 +22,8 @@ STEPS = (
     ("first event", "Home", "Home", False), ("last event", "End", "End", False),
     ("hold the event's past and future, or follow the cursor", "M", "m", False),
     ("begin a part of the run at the cursor, or end it there", "R", "r", False),
+    ("past and future of the event: show, or hide", "C", "c", False),
+    ("next match of the pattern", "X", "x", False), ("previous match of the pattern", "Shift+X", "x", True),
     ("lanes: closer", "W", "w", False), ("lanes: further away", "S", "s", False),
     ("lanes: back", "A", "a", False), ("lanes: forth", "D", "d", False),
     ("lanes: the whole run, or as usual", "F", "f", False),
@@ -38,7 +40,10 @@ def commands(recording: Recording, panes: Panes) -> list[list[Any]]:
     found += [[f"figure: {name.replace('_', ' ')}", "", {"do": "choose", "figure": name}] for name in COURSES]
     found += [[f"list: {name}", "", {"do": "choose", "show": name}] for name in SHOWN]
     found += [[f"timeline: {name}", "", {"do": "choose", "axis": name}] for name in AXES]
-    found += [["the numbers of the figure as a table", "", {"do": "table"}]]
+    found += [[f"the numbers of the {name} as a table", "", {"do": "table", "which": name}] for name in WORDED]
+    found += [[f"arrows: {name}", "", {"do": "choose", "depth": str(deep)}] for name, deep in DEPTHS.items()]
+    found += [[f"smoothing: {name}", "", {"do": "choose", "smooth": str(much)}] for name, much in SMOOTHINGS.items()]
+    found += [["search for a pattern: sent, excluded, sent", "", {"do": "find", "text": "sent, excluded, sent"}]]
     found += [["choose no part of the run", "", {"do": "range", "how": "clear"}]]
     found += lane_choice.commands(learners)
     found += [[lane_choice.IDLE[2], "", {"do": "lanes", "how": lane_choice.IDLE[0]}]]

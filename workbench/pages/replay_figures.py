@@ -10,13 +10,13 @@ import numpy as np
 import xarray as xr
 from bokeh.events import SelectionGeometry, Tap
 from bokeh.models import BoxSelectTool, ColumnDataSource
-from bokeh.models.annotations import BoxAnnotation, Span
+from bokeh.models.annotations import Arrow, BoxAnnotation, Span, VeeHead
 
 from workbench import views
 from workbench.analysis.from_tape import tables_of
 from workbench.pages.recording import Recording
-from workbench.pages.replay_drawing import COURSES, OVER_TIME, LaneView, window_s
-from workbench.protocol.records import FIRST_LEARNER, SYNCER
+from workbench.pages.replay_drawing import COURSES, OVER_TIME, SMOOTHED, Cone, LaneView, window_s
+from workbench.protocol.records import FIRST_LEARNER, SYNCER, label_of
 from workbench.views import frame
 from workbench.views.gaps import NONE, idle_gaps
 from workbench.views.lanes import Window
@@ -70,9 +70,13 @@ def _selected(chosen: Chosen, event: Any) -> None:
         chosen(*sorted((float(told["x0"]), float(told["x1"]))))
 
 
-def rendered(tape: xr.DataTree, name: str, theme: str) -> Any:
-    """A figure of `COURSES` as Bokeh draws it.  Waits: it takes up to seconds."""
-    return frame.rendered(getattr(views, name)(tape, height=HEIGHT, theme=theme, **COURSES[name]))
+def rendered(tape: xr.DataTree, name: str, theme: str, smooth: int = -1, **options: Any) -> Any:
+    """A figure of a whole run as Bokeh draws it, smoothed by so many percent.  Waits: it takes up to seconds."""
+    if name in COURSES:
+        options = {"height": HEIGHT, **COURSES[name], **options}
+    if smooth > 0 and name in SMOOTHED:
+        options["smooth"] = smooth / 100
+    return frame.rendered(getattr(views, name)(tape, theme=theme, **options))
 
 
 class Course:
@@ -86,6 +90,8 @@ class Course:
     theme : str
     chosen : function (start_s, end_s)
     picked : function (name, x, y)
+    smooth : int
+        Percent, -1 for none.
 
     Attributes
     ----------
@@ -94,8 +100,10 @@ class Course:
         None for a figure over something else.
     """
 
-    def __init__(self, recording: Recording, name: str, theme: str, chosen: Chosen, picked: Picked) -> None:
-        self.figure = rendered(recording.tape, name, theme)
+    def __init__(
+        self, recording: Recording, name: str, theme: str, chosen: Chosen, picked: Picked, smooth: int = -1
+    ) -> None:  # fmt: skip
+        self.figure = rendered(recording.tape, name, theme, smooth)
         if not self.figure.right:
             self.figure.min_border_right = 16
         self.over_time = OverTime(self.figure, theme, chosen) if name in OVER_TIME else None
@@ -125,6 +133,8 @@ class Lanes:
     figure : bokeh figure
     low, high : float
         What is shown [s from the start of rounds].
+    names : list of str
+        Of the lanes, from bottom to top.
     """
 
     def __init__(
@@ -148,6 +158,8 @@ class Lanes:
             left="left", right="right", bottom="low", top="high", source=self._ground, fill_color="colour",
             fill_alpha=0.16, line_alpha=0, level="underlay",
         )  # fmt: skip
+        self._arrows = [_arrows_on(self.figure, colour) for colour in (BLUE, GREEN)]
+        self.names = [label_of(process) for process in reversed(self._processes())]
         self._over_time = OverTime(self.figure, theme, self._selected(chosen))
         self.figure.on_event(Tap, self._tapped)
 
@@ -167,16 +179,25 @@ class Lanes:
         before = time_s <= self.high - room or self.high >= self._last
         return after and before and view == self._view
 
-    def move(
-        self, time_s: float, reaches: list[tuple[int, float, float]], span_s: tuple[float, float] | None
-    ) -> None:  # fmt: skip
+    def move(self, time_s: float, cone: Cone, span_s: tuple[float, float] | None) -> None:
         """Put the cursor somewhere else."""
         shown = self._gaps.shown
         self._over_time.move(shown(time_s))
         self._over_time.mark(None if span_s is None else (shown(span_s[0]), shown(span_s[1])))
-        ground: dict[str, list[Any]] = {name: [] for name in ("left", "right", "low", "high", "colour")}
         heights = {process: lane for lane, process in enumerate(reversed(self._processes()))}
-        for process, past_s, future_s in reaches:
+        self._paint(cone, heights)
+        for is_future, source in enumerate(self._arrows):
+            inside = [
+                (shown(a_s), heights[a], shown(b_s), heights[b])
+                for a_s, a, b_s, b, future in cone.arrows
+                if future == bool(is_future) and a in heights and b in heights
+            ]
+            source.data = dict(zip(ENDS, map(list, zip(*inside, strict=True)), strict=True)) if inside else NO_ENDS
+
+    def _paint(self, cone: Cone, heights: dict[int, int]) -> None:
+        """Grounds of past and future."""
+        shown, ground = self._gaps.shown, {name: list[Any]() for name in ("left", "right", "low", "high", "colour")}
+        for process, past_s, future_s in cone.reaches:
             if process not in heights:
                 continue
             lane = heights[process]
@@ -191,6 +212,19 @@ class Lanes:
     def _processes(self) -> list[int]:
         """From top to bottom."""
         return [SYNCER, *(FIRST_LEARNER + m for m in self._rows)]
+
+
+ENDS = ("x_start", "y_start", "x_end", "y_end")
+NO_ENDS: dict[str, list[float]] = {name: [] for name in ENDS}
+
+
+def _arrows_on(figure: Any, colour: str) -> ColumnDataSource:
+    """Arrows of a colour, at what the source holds."""
+    source = ColumnDataSource(NO_ENDS)
+    made: Any = Arrow(source=source, x_start="x_start", y_start="y_start", x_end="x_end", y_end="y_end")
+    made.update(end=VeeHead(size=9, line_color=colour, fill_color=colour), line_color=colour, line_width=2)
+    figure.add_layout(made)
+    return source
 
 
 def cursor(figure: Any, theme: str) -> Span:

@@ -8,11 +8,14 @@ from typing import Any
 
 import panel as pn
 
+from workbench.analysis.patterns import parts_of
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import COMPARE, LIVE, REPLAY, START, Address, address_in
 from workbench.pages.browser import Browser, First, sheet_of
 from workbench.pages.demo import CAPTIONS, DEMO
+from workbench.pages.lane_choice import choice_in
+from workbench.pages.pattern_search import is_meant, known_pattern
 from workbench.pages.places import EXAMPLE, event_of
 from workbench.pages.recording import Look, Recording
 from workbench.pages.replay_commands import KEYS, commands
@@ -23,6 +26,7 @@ from workbench.tape import TapeError, being_written
 
 LANES_LEAST_MS = 200
 """Nobody looks closer."""
+DEPTH_MAX, SMOOTH_MAX = 6, 99
 
 
 def make(session: Session) -> Any:
@@ -79,6 +83,10 @@ class _Replay:
             learner=asked.learner if asked.learner in self.recording.tape.wb.learners else -1,
             figure=known_figure(asked.figure),
             wide=max(asked.wide, LANES_LEAST_MS) if asked.wide >= 0 else -1,
+            lanes=choice_in(asked.lanes).text,
+            smooth=min(asked.smooth, SMOOTH_MAX) or -1,
+            depth=min(asked.depth, DEPTH_MAX) if asked.depth != 1 else -1,
+            find=known_pattern(asked.find),
         )
 
     def parts(self) -> list[Any]:
@@ -139,6 +147,8 @@ class _Replay:
             self._key(str(said["key"]), bool(said.get("shift")))
         elif said.get("do") == "find":
             self._find(str(said.get("text", "")))
+        elif said.get("do") == "match":
+            self._match(str(said.get("how")))
         elif said.get("do") == "hold":
             self._hold()
         elif said.get("do") == "range":
@@ -147,10 +157,20 @@ class _Replay:
             self.view.heard(said, self.at)
 
     def _find(self, text: str) -> None:
+        """Go to a place, or search for a pattern."""
         try:
-            self.go(event_of(self.recording, text))
+            if is_meant(text):
+                self.view.search.first_of(", ".join(parts_of(text)))
+            else:
+                self.go(event_of(self.recording, text))
         except ConfigError as error:
             self.view.say(str(error))
+
+    def _match(self, how: str) -> None:
+        if how == "clear":
+            self.move(find="")
+        else:
+            self.view.search.step(self.at.event, forward=how == "next")
 
     def _key(self, key: str, shift: bool) -> None:
         if key == "m":
@@ -159,6 +179,10 @@ class _Replay:
             self._range("here")
         elif key in "wsadf":
             self._look(key)
+        elif key == "c":
+            self.move(depth=-1 if self.at.depth == 0 else 0)
+        elif key == "x":
+            self.view.search.step(self.at.event, forward=not shift)
         elif key.isdecimal():
             self.choose(int(key) - 1)
         else:
@@ -205,7 +229,7 @@ class _Replay:
             while self._shown != self.at:
                 at = self.at
                 loop = asyncio.get_running_loop()
-                look = partial(self.recording.look, at.event, at.held, at.show, at.learner)
+                look = partial(self.recording.look, at.event, at.held, at.show, at.learner, at.deep)
                 self._show(at, await loop.run_in_executor(self.session.site.reading, look))
         except TapeError as error:
             self.view.say(str(error), bad=True)

@@ -17,12 +17,22 @@ from workbench.pages.event_words import row_of
 from workbench.pages.exports import Shown
 from workbench.pages.fork_form import ForkForm
 from workbench.pages.inspector import inspector_html
-from workbench.pages.lane_choice import LaneChoice, lanes_html
+from workbench.pages.lane_choice import LaneChoice, choice_in, lanes_html
 from workbench.pages.layouts import Layout, layout_of
 from workbench.pages.panes import Panes
+from workbench.pages.pattern_search import PatternSearch
 from workbench.pages.ranges import NOTHING, range_html
 from workbench.pages.recording import Look, Recording
-from workbench.pages.replay_drawing import COURSES, Drawing, LaneView, window_s
+from workbench.pages.replay_drawing import (
+    COURSES,
+    DEPTHS,
+    SMOOTHED,
+    SMOOTHINGS,
+    Drawing,
+    LaneView,
+    cone_of,
+    window_s,
+)
 from workbench.pages.session import Session
 from workbench.pages.share import Share
 from workbench.pages.transport import Transport
@@ -63,9 +73,10 @@ class ReplayView:
     ) -> None:  # fmt: skip
         self._session, self.recording, self._document, self._browser = session, recording, document, browser
         self.asked: dict[str, Callable[..., None]] = {}
-        self._lanes, self._unfolded, self._at = LaneChoice(), False, at
+        self._lanes, self._unfolded, self._at = choice_in(at.lanes), False, at
         self._ranged: tuple[float, float] | None = None
         self._look: Look | None = None
+        self._counting = False
         self.panes = Panes()
         self.vitals, self.inspector, self._chosen = style.html(""), style.html(""), style.html(NOTHING)
         self._note, self._lane_box = style.html("", visible=False), style.html("")
@@ -82,33 +93,39 @@ class ReplayView:
         options = {name.replace("_", " "): name for name in COURSES}
         self.which = self._select("figure", options, at.figure or FIGURE, 160)
         self.listed = self._select("list", list(SHOWN), at.show, 140, "show")
+        self.smoothing = self._select("smoothing", SMOOTHINGS, -1, 120, "smooth")
+        self.arrows = self._select("arrows", DEPTHS, -1, 190, "depth")
+        self.search = PatternSearch(session, recording, lambda **changes: self.asked["move"](**changes))
 
-    def _select(self, name: str, options: Any, value: str, width: int, key: str = "") -> Any:
+    def _select(self, name: str, options: Any, value: Any, width: int, key: str = "") -> Any:
         made: Any = pn.widgets.Select(name=name, options=options, value=value, width=width, margin=0)
         made.param.watch(lambda change: self.asked["move"](**{key or name: change.new}), "value")
         return made
 
     def parts(self, at: Address) -> list[Any]:
         """Everything in its place."""
-        self.drawing.draw_course(at.figure or FIGURE)
+        self.drawing.draw_course(at.figure or FIGURE, at.smooth)
         self._show_lanes()
         around = pn.Column(self.events, styles=style.scrolled(360), sizing_mode="stretch_width", margin=0)
         panes = self.panes
-        grounds = style.html(self.drawing.grounds)
         learners = panes.card("learners", style.html("<h2>Learners at the cursor</h2>"), self.grid)
-        lanes = panes.card("lanes", self._lane_box, self.drawing.lane_pane, grounds)
+        drawing = self.drawing
+        lanes = panes.card(
+            "lanes", self._lane_box, drawing.lane_pane, drawing.lane_words.pane, self.arrows, drawing.arrows_said
+        )
         events = [
             panes.card("events", style.html("<h2>Events around the cursor</h2>"), self.listed, around),
             panes.card("chosen part", self._chosen),
         ]
         figures = [
             panes.card("why", self.inspector),
-            panes.card("figure", self.which, self.drawing.course_pane, self.drawing.words),
+            panes.card("figure", style.beside(self.which, self.smoothing), drawing.course_pane, drawing.words.pane),
         ]
         more = [panes.keep("take away", self.share.panel()), panes.panel()]
         return [
             panes.keep("cursor", self.transport.panel()),
             self._note,
+            self.search.pane,
             panes.keep("vitals", self.vitals),
             style.pair([learners], [lanes]),
             style.pair(events, figures),
@@ -145,7 +162,7 @@ class ReplayView:
             behind = behind_then(self._look.moment) if self._look is not None else {}
             self._arrange(self._lanes.heard(said, self.recording.tape.wb.learners, behind))
         elif what == "table":
-            self.drawing.turn_table()
+            self.drawing.turn_table(str(said.get("which")))
         elif what in ("go", "learner", "choose"):
             self._choose(said)
         elif what in SHARED:
@@ -155,7 +172,9 @@ class ReplayView:
         for name, ask in (("event", "go"), ("learner", "choose")):
             if str(said.get(name, "")).isdecimal():
                 self.asked[ask](int(said[name]))
-        changes = {key: str(said[key]) for key in ("figure", "show", "axis") if key in said}
+        changes: dict[str, Any] = {key: str(said[key]) for key in ("figure", "show", "axis") if key in said}
+        numbers = {key: str(said[key]) for key in ("depth", "smooth") if key in said}
+        changes |= {key: int(text) for key, text in numbers.items() if text.removeprefix("-").isdecimal()}
         if changes:
             self.asked["move"](**changes)
 
@@ -177,10 +196,9 @@ class ReplayView:
             self._browser.turn(found.theme)
 
     def _arrange(self, lanes: LaneChoice) -> None:
-        self._lanes = lanes
-        self._show_lanes()
-        if self._look is not None:
-            self._move(self._at, self._look)
+        self.asked["move"](lanes=lanes.text)
+        if lanes.text == self._lanes.text:
+            self._show_lanes()  # whether they are unfolded is no part of the address
 
     def _show_lanes(self) -> None:
         html = lanes_html(self._lanes, self.recording.tape.wb.learners, unfolded=self._unfolded, can_collapse=True)
@@ -195,27 +213,31 @@ class ReplayView:
         return Shown(low, high, self._lanes.rows(self.recording.tape.wb.learners))
 
     def _move(self, at: Address, look: Look) -> None:
-        self.drawing.move(float(self.recording.time_s[at.event]), look.lanes, self._view(at), at.span_s)
+        cone = cone_of(self.recording, look, at.deep)
+        self.drawing.move(float(self.recording.time_s[at.event]), cone, self._view(at), at.span_s)
 
     def show(self, at: Address, look: Look, before: Address) -> None:
         """The cursor stands there now."""
         recording, self._look, self._at = self.recording, look, at
         if self._note.visible:
             self._note.visible = False
-        self.vitals.object = then_vitals(look.moment)
+        self._show_vitals(look)
         self.grid.param.update(cells=then_cells(look.moment), chosen=at.learner)
         self.events.rows = [
             row_of(one, float(recording.time_s[one]), recording.said(one), rel, at=one == at.event)
             for one, rel in look.rows
         ]
         self.inspector.object = inspector_html(recording, look, at.held >= 0)
-        for widget, value in ((self.which, at.figure or FIGURE), (self.listed, at.show)):
-            if widget.value != value:
-                widget.value = value
+        self._set_widgets(at)
         if before.axis != at.axis:
             self.transport.show_axis(at.axis)
-        if before.figure != at.figure:
-            self.drawing.draw_course(at.figure or FIGURE)
+        if (before.figure, before.smooth) != (at.figure, at.smooth):
+            self.drawing.draw_course(at.figure or FIGURE, at.smooth)
+        if self.search.show(at.find, at.event):
+            self._document.add_next_tick_callback(self.search.look)
+        if self._lanes.text != at.lanes:
+            self._lanes = choice_in(at.lanes)
+            self._show_lanes()
         self.transport.span_s = at.span_s
         self.transport.show(at.event, float(recording.time_s[at.event]))
         self._move(at, look)
@@ -223,6 +245,35 @@ class ReplayView:
         if at.span_s != self._ranged:
             self._ranged = at.span_s
             self._document.add_next_tick_callback(self._show_part)
+
+    def _set_widgets(self, at: Address) -> None:
+        """What is chosen elsewhere is shown in the fields too."""
+        smooth = at.smooth if at.smooth in SMOOTHINGS.values() else -1
+        depth = -1 if at.depth not in DEPTHS.values() else at.depth
+        for widget, value in (
+            (self.which, at.figure or FIGURE), (self.listed, at.show), (self.smoothing, smooth), (self.arrows, depth),
+        ):  # fmt: skip
+            if widget.value != value:
+                widget.value = value
+        self.smoothing.disabled = (at.figure or FIGURE) not in SMOOTHED
+
+    def _show_vitals(self, look: Look) -> None:
+        tokens = self.recording.tokens(look.event)
+        self.vitals.object = then_vitals(look.moment, tokens)
+        if tokens is None and not self._counting:
+            self._counting = True
+            self._document.add_next_tick_callback(self._count)
+
+    async def _count(self) -> None:
+        """Count what became of the tokens, which takes a while on a long tape; the cursor moves meanwhile."""
+        counting = self._session.site.counting
+        try:
+            await asyncio.get_running_loop().run_in_executor(counting, self.recording.count_tokens)
+        except TapeError as error:
+            self.say(str(error), bad=True)
+            return
+        if self._look is not None:
+            self._show_vitals(self._look)
 
     async def _show_part(self) -> None:
         """The table of the chosen part."""

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 from workbench.config import ConfigError, RunConfig, preset
 from workbench.pages.access import Access, new_access
@@ -42,8 +43,10 @@ class Site:
     ----------
     asking : ThreadPoolExecutor
         Talks to runs: starts them, sends what was clicked; at the usual priority, which a run that it starts inherits.
-    reading, drawing : ThreadPoolExecutor
-        Read tapes, and draw figures of them: one at a time each.
+    reading, drawing, counting : ThreadPoolExecutor
+        Read tapes, draw figures of them, and count their tokens: one at a time each.
+    live_pages : WeakSet
+        Pages of runs that go on, of all tabs.
     """
 
     def __init__(self, folders: Folders, access: Access, tiny: RunConfig | None = None) -> None:
@@ -51,6 +54,8 @@ class Site:
         self.tiny = preset("tiny-4").set(**TINY_RUN) if tiny is None else tiny
         self.asking = ThreadPoolExecutor(2, "asking")
         self.reading, self.drawing = ThreadPoolExecutor(1, "reading"), ThreadPoolExecutor(1, "drawing")
+        self.counting = ThreadPoolExecutor(1, "counting")
+        self.live_pages: WeakSet[object] = WeakSet()
         self._recordings: dict[tuple[Path, float], Recording] = {}
         self._watchers: dict[Path, Watcher] = {}
         self._forks: list[Fork] = []
@@ -163,9 +168,8 @@ class Site:
             one.stop()
         for fork in forks:
             fork.stop()
-        self.asking.shutdown(wait=False, cancel_futures=True)
-        self.reading.shutdown(wait=False, cancel_futures=True)
-        self.drawing.shutdown(wait=False, cancel_futures=True)
+        for threads in (self.asking, self.reading, self.drawing, self.counting):
+            threads.shutdown(wait=False, cancel_futures=True)
 
 
 @cache

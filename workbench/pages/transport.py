@@ -22,6 +22,8 @@ SHEET = (
     ("Space", "play, pause"), ("← →", "previous, next event"), ("Shift ← →", "previous, next round"),
     ("[ ]", "previous, next merge"), ("P N", "previous, next fault"), ("Shift+E E", "previous, next exclusion"),
     (", .", "previous, next event on the lane of the chosen learner"), ("Home End", "first, last event"),
+    ("C", "past and future of the event: show, or hide"),
+    ("/", "a place, a pattern as sent, excluded, sent, or a command"), ("Shift+X X", "previous, next match"),
     ("M", "hold the event's past and future, or follow the cursor"), ("1 … 9", "choose L0 … L8; 0: nobody"),
     ("W S", "lanes: closer, further away"), ("A D", "lanes: back, forth"), ("F", "lanes: the whole run, or as usual"),
     ("R", "begin a part of the run at the cursor, end it there"), ("G", "go to an event, a time, a round, a merge"),

@@ -26,6 +26,7 @@ TOKENS = "Tokens trained per second, summed over the learners that step [1/s]; a
 MERGES = "Merges done, of those that the run will do; each makes one fragment's next version."
 
 SHARE = "Tokens in merges so far over tokens processed so far; in steady state at most (H - tail) / H."
+COUNTING = f"{SHARE} All tokens of the tape are being followed to their fate; the number comes in a moment."
 SETTINGS = "Revision of the live settings in force, and the merge rule."
 
 
@@ -71,12 +72,11 @@ def _quorum(status: Status) -> str:
     return style.vital("quorum", number, f"{status['quorum']} needed{ended}{without}", QUORUM)
 
 
-def then_vitals(moment: Moment) -> str:
-    """Vitals of a moment of a tape."""
-    learners, ledger = [one for one in moment.learners if one.expected], moment.ledger
+def then_vitals(moment: Moment, tokens: dict[str, float] | None) -> str:
+    """Vitals of a moment of a tape; ``tokens``: totals by fate, None while they are being counted."""
+    learners = [one for one in moment.learners if one.expected]
     loss = [one.loss for one in learners if one.connected and one.loss == one.loss]
     alive, reachable = sum(one.alive for one in learners), sum(one.connected for one in learners)
-    processed, merged = ledger.get("tokens_processed", 0.0), ledger.get("tokens_merged", 0.0)
     validation = moment.validation
     quorum = moment.settings.get("quorum")
     cards = [
@@ -90,7 +90,14 @@ def then_vitals(moment: Moment) -> str:
             "✕ quorum lost" if moment.quorum_lost else "quorum", f"{reachable} of {len(learners)} there",
             f"{quorum} needed" if quorum is not None else "", QUORUM, bad=moment.quorum_lost,
         ),
-        style.vital("merged share", f"{merged / processed:.0%}" if processed else "–", "of tokens processed", SHARE),
+        _share(tokens),
         style.vital("settings", f"revision {moment.revision}", moment.settings.get("merge", ""), SETTINGS),
     ]  # fmt: skip
     return f'<div class="vitals">{"".join(cards)}</div>'
+
+
+def _share(tokens: dict[str, float] | None) -> str:
+    if tokens is None:
+        return style.vital("merged share", "…", "counting tokens", COUNTING)
+    processed, merged = tokens.get("tokens_processed", 0.0), tokens.get("tokens_merged", 0.0)
+    return style.vital("merged share", f"{merged / processed:.0%}" if processed else "–", "of tokens processed", SHARE)

@@ -22,9 +22,9 @@ from workbench.protocol.live_storm import Storm, Strike
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import settings_book_of
 from workbench.tape import TapeError, open_tape
-from workbench.views.states import OVER, state_of
+from workbench.views.states import OVER, began_s, state_of
 
-LOOK_EVERY_S = 0.25
+LOOK_EVERY_S = 0.2
 EVENTS_KEPT = 400
 RETRY_S = 0.5
 
@@ -74,6 +74,11 @@ class Watcher:
     def learners(self) -> int:
         """How many there are, those that have left among them."""
         return len(self.status["learners"]) if self.status is not None else self.config.learners
+
+    @property
+    def began_s(self) -> float | None:
+        """The run's time at which rounds began, from which people count; None before [s]."""
+        return began_s(self.status) if self.status is not None else None
 
     @property
     def targets(self) -> tuple[int, ...]:
@@ -158,6 +163,7 @@ class Watcher:
             self.status, self.heard_s = status, time.monotonic()
             self.settings = status.get("settings", self.settings)
             self.course.look(status)
+            self.commands.began_s = began_s(status)
             self.commands.look(status)
             self.stormer.aim(self.targets)
 

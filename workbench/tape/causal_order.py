@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from workbench.protocol.records import Kind, label_of
-from workbench.tape.causality import CausalIndex, Link
+from workbench.tape.causality import Arrow, CausalIndex, Link
 from workbench.tape.errors import TapeError
 from workbench.tape.event_sets import Cut, EventSet
+from workbench.tape.whole import whole
 
-__all__ = ["before", "concurrent", "cut", "direct_causes", "direct_effects", "future", "past", "path"]
+__all__ = ["arrows", "before", "concurrent", "cut", "direct_causes", "direct_effects", "future", "past", "path"]
+
+
+ARROWS_MAX = 120
+"""More hide what they are to show."""
 
 
 class Chain(NamedTuple):
@@ -131,6 +137,27 @@ def direct_effects(tree: xr.DataTree, event: int) -> list[Link]:
     """What follows from an event directly: events that have it among their `direct_causes`."""
     index = index_of(tree)
     return index.direct_effects(index.checked(event))
+
+
+def arrows(tree: xr.DataTree, event: int, depth: int = 1, most: int = ARROWS_MAX) -> list[Arrow]:
+    """From direct cause to direct effect around an event, so many steps deep.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+    event : int
+    depth : int
+        1: only what the event follows from directly and what follows from it directly; 2: that of those too; …
+    most : int
+        At most so many, the nearest first.
+
+    Returns
+    -------
+    list of Arrow
+        (cause, effect, how, depth); ``depth`` is below 0 in the event's past.
+    """
+    index = index_of(tree)
+    return list(islice(index.arrows(index.checked(event), whole(depth, "depth")), most))
 
 
 def path(tree: xr.DataTree, a: int, b: int) -> Chain:

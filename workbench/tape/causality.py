@@ -7,6 +7,7 @@ than the causes that are recorded: whatever message a process heard, METADATA an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,6 +27,24 @@ class Link(NamedTuple):
 
     event: int
     how: str
+
+
+class Arrow(NamedTuple):
+    """From a cause to what follows from it directly.
+
+    Attributes
+    ----------
+    cause, effect : int
+    how : str
+        `PROGRAM_ORDER`, `MESSAGE` or `HEARD`.
+    depth : int
+        How many such steps the farther end is from the event that was asked for: below 0 in its past.
+    """
+
+    cause: int
+    effect: int
+    how: str
+    depth: int
 
 
 class CausalIndex:
@@ -58,7 +77,7 @@ class CausalIndex:
         self.times = [np.maximum.accumulate(time_ns[rows]) for rows in self.rows]
         self.lengths = np.array([len(rows) for rows in self.rows], np.int64)
         self._check()
-        self._by_cause: Ints | None = None
+        self._by_cause: tuple[Ints, Ints] | None = None
 
     def _clocks(self, clock: Ints, rows: Ints) -> Ints:
         """(process, own event): what is searched lies together."""
@@ -139,16 +158,39 @@ class CausalIndex:
     def direct_causes(self, event: int) -> list[Link]:
         """What an event follows from without anything between, ascending: see `workbench.tape.causal_order`."""
         own, stops = int(self.process[event]), self.past(event)
-        found = {q: self.last(q, int(stop)) for q, stop in enumerate(stops) if stop}
+        there = np.flatnonzero(stops)
+        lasts = [self.last(q, int(stops[q])) for q in there.tolist()]
         links = {}
-        for q, candidate in found.items():
+        for q, candidate, is_known in zip(there.tolist(), lasts, self._known(lasts), strict=True):
             if q == own:
                 links[candidate] = PROGRAM_ORDER
-            elif not any(self.before(candidate, other) for other in found.values()):
+            elif not is_known:
                 links[candidate] = HEARD
         if self.cause[event] >= 0:
             links[int(self.cause[event])] = MESSAGE
         return [Link(*link) for link in sorted(links.items())]
+
+    def arrows(self, event: int, depth: int) -> Iterator[Arrow]:
+        """Direct causes and effects of an event, theirs, and so on: so many steps deep, the nearest first."""
+        past, future, seen = {event}, {event}, set[tuple[int, int]]()
+        for far in range(1, depth + 1):
+            found = [Arrow(link.event, at, link.how, -far) for at in sorted(past) for link in self.direct_causes(at)]
+            yield from (one for one in found if (one.cause, one.effect) not in seen)
+            seen |= {(one.cause, one.effect) for one in found}
+            past = {one.cause for one in found}
+            found = [Arrow(at, link.event, link.how, far) for at in sorted(future) for link in self.direct_effects(at)]
+            yield from (one for one in found if (one.cause, one.effect) not in seen)
+            seen |= {(one.cause, one.effect) for one in found}
+            future = {one.effect for one in found}
+
+    def _known(self, events: list[int]) -> list[bool]:
+        """Of events of different processes: whether each happened before another of them."""
+        if not events:
+            return []
+        heard = np.stack([self.clock_of(event) for event in events])[:, self.process[events]]
+        np.fill_diagonal(heard, -1)
+        known: list[bool] = (heard.max(0) >= self.seq[events]).tolist()
+        return known
 
     def direct_effects(self, event: int) -> list[Link]:
         """The events of which an event is a direct cause, ascending."""
@@ -161,10 +203,11 @@ class CausalIndex:
 
     def _received(self, event: int) -> list[int]:
         if self._by_cause is None:
-            self._by_cause = np.argsort(self.cause, kind="stable")
-        causes = self.cause[self._by_cause]
+            order = np.argsort(self.cause, kind="stable")
+            self._by_cause = order, self.cause[order]
+        order, causes = self._by_cause
         begin, end = np.searchsorted(causes, event), np.searchsorted(causes, event, "right")
-        return [int(row) for row in self._by_cause[begin:end]]
+        return [int(row) for row in order[begin:end]]
 
     def chain(self, a: int, b: int) -> list[Link]:
         """Events by which a reaches b, first a, last b; each with how it follows from the one before.

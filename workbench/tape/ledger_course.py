@@ -9,26 +9,46 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from workbench.protocol.records import Kind
+from workbench.protocol.records import FIRST_LEARNER, Kind
 from workbench.tape.ledger import Ledger
 from workbench.tape.ledger_rows import moving_records
-from workbench.tape.own_events import own_events
+from workbench.tape.own_events import OwnEvents, own_events
 
-_DETAILED = (Kind.GRACE_ENDED, Kind.STATE_ADOPTED, Kind.SYNCER_STARTED)
+FATED = (
+    Kind.STEP_ENDED, Kind.UPDATE_FOLDED, Kind.MERGED, Kind.STATE_ADOPTED, Kind.LEARNER_JOINED, Kind.LEARNER_LOST,
+    Kind.PROCESS_ENDED, Kind.SYNCER_STARTED, Kind.RUN_ENDED, Kind.ROUND_ABORTED,
+)  # fmt: skip
+"""Kinds that process tokens or decide their fate; of `MOVES` the others tell why a fate is what it is, or check."""
+_DETAILED = (Kind.STATE_ADOPTED, Kind.SYNCER_STARTED)
 
 
 class _Course(NamedTuple):
-    """Events at which totals changed (change,), the ledger's counts before the first of them and after each."""
+    """What the totals are made of.
+
+    Attributes
+    ----------
+    events : ndarray (change,)
+        At which tokens got a fate, or another one.
+    fates : list of tuple of int
+        The ledger's counts by fate before the first of them, and after each.
+    steps, processed : ndarray
+        Events of steps (step,); tokens processed before the first and after each (step + 1,).
+    ledger : Ledger
+    """
 
     events: np.ndarray[Any, Any]
-    counts: list[tuple[int, ...]]
+    fates: list[tuple[int, ...]]
+    steps: np.ndarray[Any, Any]
+    processed: np.ndarray[Any, Any]
     ledger: Ledger
 
 
 def totals_at(tree: xr.DataTree, event: int) -> dict[str, float]:
     """Run totals ``tokens_*`` just after an event; fragments weigh the same where the tape has no manifest."""
     course: _Course = tree.wb.kept(_course_of)
-    return course.ledger.totals_of(course.counts[int(np.searchsorted(course.events, event, "right"))])
+    processed = int(course.processed[np.searchsorted(course.steps, event, "right")])
+    fates = course.fates[int(np.searchsorted(course.events, event, "right"))]
+    return course.ledger.totals_of((processed, *fates))
 
 
 def fragment_sizes(tree: xr.DataTree) -> list[int] | None:
@@ -52,18 +72,24 @@ def _course_of(tree: xr.DataTree) -> _Course:
     contributions = {name: tree["contributions"].dataset[name].values for name in _CONTRIBUTIONS}
     folds = {name: tree["folds"].dataset[name].values for name in ("event", "reference")}
     merges = tree["merges"].dataset["event"].values
-    events, counts = [], [ledger.counts()]
+    events, fates = [], [ledger.counts()[1:]]
     records = moving_records(
         lambda name: np.asarray(words[own[name]]) if name == "reason" else own[name],
-        details, contributions, merges, folds,
+        details, contributions, merges, folds, FATED,
     )  # fmt: skip
     for event, record in records:
         ledger.apply(record)
-        now = ledger.counts()
-        if now != counts[-1]:
+        if record.kind != Kind.STEP_ENDED and (now := ledger.counts()[1:]) != fates[-1]:
             events.append(event)
-            counts.append(now)
-    return _Course(np.array(events, np.int64), counts, ledger)
+            fates.append(now)
+    return _Course(np.array(events, np.int64), fates, *_processed(own), ledger)
+
+
+def _processed(own: OwnEvents) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Events of steps that the ledger counts, and tokens processed before the first and after each."""
+    counted = (own["kind"] == Kind.STEP_ENDED) & (own["process"] >= FIRST_LEARNER) & (own["tokens"] >= 0)
+    steps = np.flatnonzero(counted)
+    return steps, np.r_[0, np.cumsum(own["tokens"][steps])]
 
 
 _CONTRIBUTIONS = ("fate", "merge", "learner", "step", "c_tokens")

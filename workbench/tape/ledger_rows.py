@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ def moving_records(
     contributions: Mapping[str, Array],
     merges: Array,
     folds: Mapping[str, Array],
+    kinds: Collection[int] = MOVES,
 ) -> Iterator[tuple[int, Record]]:
     """Events that move tokens, in journal order, with the records that the ledger reads of them.
 
@@ -39,8 +40,10 @@ def moving_records(
         Events of the merges.
     folds : mapping
         ``event`` and ``reference`` of /folds.
+    kinds : collection of int
+        Of these only.
     """
-    wanted = np.flatnonzero(np.isin(column("kind"), list(MOVES)))
+    wanted = np.flatnonzero(np.isin(column("kind"), list(kinds)))
     folded = zip(folds["event"].tolist(), folds["reference"].tolist(), strict=True)
     known: dict[int, dict[str, Any]] = {
         **details,

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from workbench.protocol.records import Kind
+from workbench.protocol.records import SYNCER, Kind
 from workbench.tape.causal_order import index_of
 from workbench.tape.event_sets import Ints
-from workbench.tape.restore import details_of_events
+from workbench.tape.restore import Details, details_of_events
 
 
 class OwnEvents:
@@ -28,6 +28,8 @@ class OwnEvents:
         self._columns: dict[str, np.ndarray[Any, Any]] = {}
         self._places: dict[tuple[Any, ...], Ints] = {}
         self._details: dict[Kind, dict[int, dict[str, Any]]] = {}
+        self._by_round: tuple[Ints, Ints] | None = None
+        self._detailed: Details | None = None
 
     def __getitem__(self, name: str) -> np.ndarray[Any, Any]:
         if name not in self._columns:
@@ -70,6 +72,22 @@ class OwnEvents:
     def reason(self, q: int, place: int) -> str:
         """Reason at a place, as a word."""
         return str(self.words[self.value("reason", q, place)])
+
+    def of_round(self, round_: int) -> Ints:
+        """Events of the syncer that name a round, ascending."""
+        if self._by_round is None:
+            rows = self.index.rows[SYNCER]
+            rounds = self["round"][rows]
+            order = np.argsort(rounds, kind="stable")
+            self._by_round = rows[order], rounds[order]
+        rows, rounds = self._by_round
+        return rows[np.searchsorted(rounds, round_) : np.searchsorted(rounds, round_, "right")]
+
+    def detail(self, event: int) -> dict[str, Any]:
+        """What one event has beyond its columns."""
+        if self._detailed is None:
+            self._detailed = Details(self.tree)
+        return self._detailed.of(event)
 
     def details(self, kind: Kind) -> dict[int, dict[str, Any]]:
         """What the events of a kind have beyond their columns, by event."""

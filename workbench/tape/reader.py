@@ -190,5 +190,5 @@ class _TapeArray(BackendArray):
 
 
 def _variable(array: Any, data: np.ndarray[Any, Any] | None, path: Path) -> xr.Variable:
-    lazy = indexing.LazilyIndexedArray(_TapeArray(array, path))
+    lazy = indexing.MemoryCachedArray(indexing.LazilyIndexedArray(_TapeArray(array, path)))
     return xr.Variable(array.metadata.dimension_names, lazy if data is None else data, dict(array.attrs))

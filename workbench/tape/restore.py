@@ -16,7 +16,7 @@ from workbench.tape.plain_rows import EVAL_COLUMNS, FOLD_COLUMNS, STEP_COLUMNS
 from workbench.tape.rounds import ARRIVAL_COLUMNS, LIST_COLUMNS, MERGE_COLUMNS
 from workbench.tape.schema import EVENTS, GROUPS, NO_WORD
 
-Details = dict[int, dict[str, Any]]
+ByEvent = dict[int, dict[str, Any]]
 
 
 def records(tree: xr.DataTree) -> list[Record]:
@@ -78,8 +78,32 @@ def details_of_events(tree: xr.DataTree, events: np.ndarray[Any, Any]) -> dict[i
     """What events (event,) have beyond the columns of all tables, by event; those with nothing are left out."""
     table = tree["details"].dataset
     rows = np.flatnonzero(np.isin(table["event"].values, events))
-    slices = _slices(table.isel(detail=rows), "event") if len(rows) else {}
+    slices = _slices(table, "event", rows) if len(rows) else {}
     return {event: _leftover(data, event)[0] for event, data in slices.items()}
+
+
+class Details:
+    """What single events have beyond the columns of all tables, decoded when it is asked for.
+
+    Parameters
+    ----------
+    tree : xarray.DataTree
+    """
+
+    def __init__(self, tree: xr.DataTree) -> None:
+        table = tree["details"].dataset
+        events = table["event"].values
+        order = np.argsort(events, kind="stable")
+        self._events, self._data = events[order], table["data"].values
+        self._offsets, self._lengths = table["offset"].values[order], table["bytes"].values[order]
+
+    def of(self, event: int) -> dict[str, Any]:
+        """Of one event; nothing for most."""
+        row = int(np.searchsorted(self._events, event))
+        if row >= len(self._events) or self._events[row] != event:
+            return {}
+        offset, length = int(self._offsets[row]), int(self._lengths[row])
+        return _leftover(self._data[offset : offset + length].tobytes(), event)[0]
 
 
 def _words(tree: xr.DataTree) -> list[str]:
@@ -95,11 +119,11 @@ def _causes(columns: dict[str, np.ndarray[Any, Any]]) -> dict[int, tuple[int, in
     return dict(zip(rows.tolist(), pairs, strict=True))
 
 
-def _slices(table: xr.Dataset, key: str | None) -> dict[int, bytes]:
-    """Slices of the flat bytes, by row or by the column ``key``."""
-    data = table["data"].values.tobytes()
-    offsets, lengths = table["offset"].values.tolist(), table["bytes"].values.tolist()
-    keys: Iterable[int] = range(len(offsets)) if key is None else table[key].values.tolist()
+def _slices(table: xr.Dataset, key: str | None, rows: np.ndarray[Any, Any] | None = None) -> dict[int, bytes]:
+    """Slices of the flat bytes, by row or by the column ``key``; of some rows only if given."""
+    data, chosen = table["data"].values.tobytes(), slice(None) if rows is None else rows
+    offsets, lengths = table["offset"].values[chosen].tolist(), table["bytes"].values[chosen].tolist()
+    keys: Iterable[int] = range(len(offsets)) if key is None else table[key].values[chosen].tolist()
     result = {}
     for at, offset, length in zip(keys, offsets, lengths, strict=True):
         if not 0 <= offset <= offset + length <= len(data):
@@ -115,9 +139,9 @@ def _leftover(data: bytes, event: int) -> tuple[dict[str, Any], list[str], Any, 
         raise TapeError(f"the detail of event {event} is damaged: {first_line(error)}") from error
 
 
-def _details(tree: xr.DataTree, kinds: np.ndarray[Any, Any]) -> Details:
+def _details(tree: xr.DataTree, kinds: np.ndarray[Any, Any]) -> ByEvent:
     """Details that the tables of the kinds hold, by event."""
-    result: Details = {}
+    result: ByEvent = {}
     for name, names in (
         ("steps", STEP_COLUMNS),
         ("folds", FOLD_COLUMNS),
@@ -137,7 +161,7 @@ def _details(tree: xr.DataTree, kinds: np.ndarray[Any, Any]) -> Details:
 
 
 def _from_table(
-    table: xr.Dataset, name: str, names: dict[str, str], key: str, where: np.ndarray[Any, Any] | None, result: Details
+    table: xr.Dataset, name: str, names: dict[str, str], key: str, where: np.ndarray[Any, Any] | None, result: ByEvent
 ) -> None:
     events = table[key].values if where is None else table[key].values[where]
     rows = events.tolist()
@@ -149,7 +173,7 @@ def _from_table(
                 result.setdefault(event, {})[detail_key] = value
 
 
-def _eval_versions(table: xr.Dataset, result: Details) -> None:
+def _eval_versions(table: xr.Dataset, result: ByEvent) -> None:
     for event, versions in zip(table["event"].values.tolist(), table["versions"].values.tolist(), strict=True):
         while versions and versions[-1] == -1:
             versions.pop()
@@ -157,7 +181,7 @@ def _eval_versions(table: xr.Dataset, result: Details) -> None:
             result.setdefault(event, {})["versions"] = versions
 
 
-def _merge_lists(tree: xr.DataTree, result: Details) -> None:
+def _merge_lists(tree: xr.DataTree, result: ByEvent) -> None:
     """Lists of MERGED records: the cells of the contributions in it, by learner."""
     table = tree["contributions"].dataset
     merge, learner = table["merge"].values, table["learner"].values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -13,6 +13,9 @@ from workbench.tape.event_sets import Ints
 from workbench.tape.moment import LearnerThen
 from workbench.tape.own_events import OwnEvents, own_events
 
+CORRECTED = "delay_corrected"
+"""The rule whose folds leave counters behind."""
+
 
 class _Course(NamedTuple):
     """Steps of one learner, and its counters just after every fold.
@@ -22,7 +25,7 @@ class _Course(NamedTuple):
     steps, tokens : ndarray
         Places of its steps; tokens up to and with each, after a leading 0.
     after : dict of int to (int, int)
-        By place of a fold: steps and tokens that the fragment's counters held after it.
+        By place of a fold: steps and tokens that the fragment's counters held after it; others held none.
     """
 
     steps: Ints
@@ -94,7 +97,7 @@ class LearnersThen:
     def _counters(course: _Course, since: int, fold: int, made: int) -> tuple[int, int]:
         """Counters of a fragment: what its last fold left, or nothing at the adoption, and the steps since."""
         first = int(np.searchsorted(course.steps, since))
-        steps, tokens = course.after[fold] if fold >= 0 else (0, 0)
+        steps, tokens = course.after.get(fold, (0, 0))
         return steps + made - first, tokens + int(course.tokens[made] - course.tokens[first])
 
     def _first_complete(self, q: int, adopted: int, stop: int) -> int:
@@ -155,18 +158,17 @@ def _course_of(own: OwnEvents, q: int) -> _Course:
     rows = own.index.rows[q] if q < len(own.index.rows) else np.zeros(0, np.int64)
     tokens = np.concatenate([[0], np.cumsum(own["tokens"][rows[steps]])])
     numbers = own["step"][rows[steps]]
-    folds = own.places(q, Kind.UPDATE_FOLDED)
-    columns = [own[name][rows[folds]].tolist() for name in ("reason", "step", "steps", "tokens")]
-    references = _references(own.tree)
+    corrected = own.words.index(CORRECTED) if CORRECTED in own.words else -2
+    folds = own.places(q, Kind.UPDATE_FOLDED, reason=corrected)
+    columns = [own[name][rows[folds]].tolist() for name in ("step", "steps", "tokens")]
+    references = _references(own.tree) if len(folds) else {}
     after: dict[int, tuple[int, int]] = {}
-    for place, reason, n, c_steps, c_tokens in zip(folds.tolist(), *columns, strict=True):
-        after[place] = (0, 0)
-        if own.words[reason] == "delay_corrected":
-            after[place] = (c_steps, c_tokens)
-            reference = references.get(int(rows[place]), -1)
-            if reference >= 0:
-                upto, since = np.searchsorted(steps, place), np.searchsorted(numbers, reference, "right")
-                after[place] = min(c_steps, n - reference), min(c_tokens, int(tokens[upto] - tokens[since]))
+    for place, n, c_steps, c_tokens in zip(folds.tolist(), *columns, strict=True):
+        after[place] = (c_steps, c_tokens)
+        reference = references.get(int(rows[place]), -1)
+        if reference >= 0:
+            upto, since = np.searchsorted(steps, place), np.searchsorted(numbers, reference, "right")
+            after[place] = min(c_steps, n - reference), min(c_tokens, int(tokens[upto] - tokens[since]))
     return _Course(steps, tokens, after)
 
 
@@ -190,10 +192,11 @@ def _merged_versions(tree: xr.DataTree) -> Merged:
     inside = np.flatnonzero(merge >= 0)
     versions = merges["version"].values[merge[inside]]
     learners, fragments = rows["learner"].values[inside], rows["fragment"].values[inside]
-    found: dict[tuple[int, int], list[Any]] = {}
-    for key, version in zip(zip(learners.tolist(), fragments.tolist(), strict=True), versions.tolist(), strict=True):
-        found.setdefault(key, []).append(version)
-    return {key: np.sort(np.array(own, np.int64)) for key, own in found.items()}
+    order = np.lexsort((versions, fragments, learners))
+    learners, fragments, versions = learners[order], fragments[order], versions[order].astype(np.int64)
+    firsts = np.flatnonzero(np.r_[True, (np.diff(learners) != 0) | (np.diff(fragments) != 0)][: len(order)])
+    keys = zip(learners[firsts].tolist(), fragments[firsts].tolist(), strict=True)
+    return dict(zip(keys, np.split(versions, firsts[1:]), strict=True)) if len(order) else {}
 
 
 def _newest(merged: Merged, m: int, p: int, version: int) -> tuple[int, int]:

@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workbench.views.described import described
     from workbench.views.figures.contributions import contributions
     from workbench.views.figures.goodput import goodput
     from workbench.views.figures.loss import loss
@@ -45,6 +46,7 @@ __all__ = [
     "FIGURES",
     "behind",
     "contributions",
+    "described",
     "gif",
     "goodput",
     "loss",
@@ -61,7 +63,7 @@ __all__ = [
     "waits",
 ]
 
-_HOMES = {**FIGURES, "gif": "pictures", "save": "page", "svg": "pictures", "to_html": "page"}
+_HOMES = {**FIGURES, "described": "described", "gif": "pictures", "save": "page", "svg": "pictures", "to_html": "page"}
 
 
 def __getattr__(name: str) -> Any:

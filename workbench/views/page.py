@@ -26,6 +26,8 @@ PAGE = """<!DOCTYPE html>
 <style>
 body {{ background: {ground}; color: {text}; font-family: system-ui, sans-serif; margin: 1.5rem; }}
 h1 {{ font-size: 1.2rem; }} h2 {{ font-size: 1rem; font-weight: 600; margin: 1.5rem 0 .25rem; }}
+details {{ margin: .25rem 0 0; font-size: .85rem; }} table {{ border-collapse: collapse; margin: .5rem 0; }}
+caption {{ text-align: left; font-weight: 600; }} td, th {{ text-align: right; padding: 0 .75rem 0 0; }}
 </style>
 <script>
 {library}
@@ -40,8 +42,14 @@ h1 {{ font-size: 1.2rem; }} h2 {{ font-size: 1rem; font-weight: 600; margin: 1.5
 """
 
 
-def to_html(figures: Figures, title: str = "workbench", theme: str = "light", before: str = "") -> str:
-    """A page that shows figures, without a network and without a server.
+def to_html(
+    figures: Figures,
+    title: str = "workbench",
+    theme: str = "light",
+    before: str = "",
+    sentences: Mapping[str, str] | None = None,
+) -> str:
+    """A page that shows figures, each with its numbers as a table, without a network and without a server.
 
     Parameters
     ----------
@@ -51,15 +59,20 @@ def to_html(figures: Figures, title: str = "workbench", theme: str = "light", be
         Of the page; that of the figures is their own.
     before : str
         HTML that stands above the figures.
+    sentences : mapping of heading to str, optional
+        What figures show.
     """
     from workbench.views import frame  # it loads the backend
+    from workbench.views.described import words_html
 
     colours = theme_of(theme)
     named: Mapping[str, Any] = figures if isinstance(figures, Mapping) else {"": figures}
     models = {str(number): frame.rendered(figure) for number, figure in enumerate(named.values())}
     script, parts = components(models) if models else ("", {})
     body = before + "\n".join(
-        (f"<h2>{html.escape(heading)}</h2>\n" if heading else "") + parts[str(number)]
+        (f"<h2>{html.escape(heading)}</h2>\n" if heading else "")
+        + parts[str(number)]
+        + words_html((sentences or {}).get(heading, ""), models[str(number)])
         for number, heading in enumerate(named)
     )
     looks = {"ground": colours.ground, "text": colours.text}

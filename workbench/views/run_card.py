@@ -10,7 +10,7 @@ from workbench.engine.launch import Run
 from workbench.engine.layout import CONTROL_FILE
 from workbench.views import markup
 from workbench.views.palette import GREEN, VERMILLION
-from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, state_of, syncer_silence
+from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, since, state_of, syncer_silence
 
 NAMED_MAX = 8
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
@@ -44,7 +44,7 @@ def status_parts(status: Status) -> list[str]:
     merges, wanted = int(status["merges"]), int(status["rounds"])
     loss = status.get("val_loss")
     lines = [
-        ("phase", f"{status['phase'].replace('_', ' ')}, {status['elapsed_s']:.1f} s since the start"),
+        ("phase", f"{status['phase'].replace('_', ' ')}, {since(status)}"),
         ("validation loss", "no evaluation yet" if loss is None else f"{loss:.3f} nat per byte"),
         ("last merge", _last_merge(status)),
         ("quorum", _quorum(status)),

@@ -57,6 +57,26 @@ FOR_GOOD = ("left", "ended", "removed", "failed", "quarantined")
 """States that only somebody can end: nobody waits for such a learner."""
 
 
+def began_s(status: dict[str, Any]) -> float | None:
+    """When rounds began on the clock of a run, from which people count its times; None before that [s]."""
+    found = status.get("began_s")
+    return None if found is None else float(found)
+
+
+def since(status: dict[str, Any], digits: int = 1) -> str:
+    """How long a run has gone on, in words: from the start of rounds, from its own while they have not begun.
+
+    Examples
+    --------
+    >>> since({"elapsed_s": 12.5, "began_s": 2.5}), since({"elapsed_s": 1.0})
+    ('10.0 s of rounds', '1.0 s since the start')
+    """
+    origin_s = began_s(status)
+    if origin_s is None:
+        return f"{status['elapsed_s']:.{digits}f} s since the start"
+    return f"{max(0.0, status['elapsed_s'] - origin_s):.{digits}f} s of rounds"
+
+
 def absent(learners: Sequence[dict[str, Any]]) -> tuple[list[int], dict[str, list[int]]]:
     """Return the learners that do not count: those that may come by themselves, and the others by their state.
 

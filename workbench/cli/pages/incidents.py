@@ -85,7 +85,7 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         )
     if found["stalled"]:
         who = ", ".join(f"{words.label(row['learner'])} {times(row['reports'])}" for row in found["stalled"])
-        yield "stalled", f"no step for so long that METADATA no longer counted: {who}"
+        yield "stalled", f"no step for so long that rounds no longer waited for it: {who}"
     if found["quorums_lost"]:
         yield "quorum lost", lost_quorums(found["quorums_lost"], found["quorum_lost_s"])
     if found["own_stops"]:

@@ -9,6 +9,7 @@ from workbench.analysis.arrays.efficiency import AXES
 from workbench.config import ConfigError
 from workbench.views.frame import Axis, Look, axis, chart, dims
 from workbench.views.palette import line_colour, line_dash
+from workbench.views.smoothing import FAINT, check, smoothed
 from workbench.views.sources import Band, Known, Source, bands, dataset, several
 
 X_LABELS = {
@@ -24,6 +25,7 @@ def loss(
     source: Source,
     *,
     x: str = "tokens_processed",
+    smooth: float = 0.0,
     width: int | None = None,
     height: int | None = None,
     theme: str = "light",
@@ -35,6 +37,8 @@ def loss(
     source : tape, run folder, run, Dataset of ``tape.wb.efficiency()``; or several, by name or in a list
     x : str
         ``tokens_processed``, ``tokens_merged``, ``time_s``, ``merges`` or ``rounds``.
+    smooth : float
+        Weight of what was in a moving average that is drawn before the line; 0: none.
     width, height : int, optional
         [pixels]
     theme : str
@@ -43,10 +47,11 @@ def loss(
     Raises
     ------
     ConfigError
-        For another ``x``, or a source that has no loss.
+        For another ``x`` or ``smooth``, or a source that has no loss.
     """
     if x not in AXES:
         raise ConfigError(f"x = {x!r}; allowed: {', '.join(AXES)}")
+    check(smooth)
     look, runs = Look.of(width, height, theme), several(source)
     found = {name: _curve(one, x) for name, one in runs.items()}
     across = axis(x, X_LABELS[x], np.concatenate([curve[0] for curve in found.values()]), room=0.02)
@@ -54,10 +59,16 @@ def loss(
     layers = []
     for number, (name, (at, values)) in enumerate(found.items()):
         colour = line_colour(look.theme, number)
-        curve = hv.Curve((at, values), *dims(across, upward), label=name if len(found) > 1 else "validation loss")
-        layers.append(curve.opts(color=colour, line_dash=line_dash(look.theme, number), line_width=2, backend="bokeh"))
+        label, dash = name if len(found) > 1 else "validation loss", line_dash(look.theme, number)
+        if smooth:
+            raw = hv.Curve((at, values), *dims(across, upward))
+            layers.append(raw.opts(color=colour, alpha=FAINT, line_dash=dash, line_width=1.5, backend="bokeh"))
+        drawn = smoothed(values, smooth) if smooth else values
+        curve = hv.Curve((at, drawn), *dims(across, upward), label=f"{label}, smoothed" if smooth else label)
+        layers.append(curve.opts(color=colour, line_dash=dash, line_width=2, backend="bokeh"))
         points = hv.Scatter((at, values), *dims(across, upward))
-        layers.append(points.opts(color=colour, size=5, tools=["hover"], backend="bokeh"))
+        strength = FAINT if smooth else 1.0
+        layers.append(points.opts(color=colour, alpha=strength, size=5, tools=["hover"], backend="bokeh"))
     nothing = not any(len(at) for at, _ in found.values())
     struck = _on(next(iter(runs.values())), across) if len(runs) == 1 and not nothing else []
     title = f"Validation loss against {X_LABELS[x].partition(' [')[0]}"

@@ -9,6 +9,7 @@ from workbench.analysis.arrays.grouped import grouped_spread
 from workbench.analysis.arrays.tables import NS, Array, since_began
 from workbench.views.frame import Axis, Look, axis, chart, dims, time_axis
 from workbench.views.palette import Theme, line_colour, line_dash
+from workbench.views.smoothing import FAINT, check, smoothed
 from workbench.views.sources import Source, bands, dataset, known, span_s, tables
 from workbench.views.thin import min_max
 
@@ -23,7 +24,13 @@ Lines = dict[str, tuple[Array, Array, Array, Array]]
 
 
 def step_times(
-    source: Source, *, bins: int = BINS, width: int | None = None, height: int | None = None, theme: str = "light"
+    source: Source,
+    *,
+    bins: int = BINS,
+    smooth: float = 0.0,
+    width: int | None = None,
+    height: int | None = None,
+    theme: str = "light",
 ) -> hv.Overlay:
     """Duration of inner steps by learner: the median of each part of the run, between the shortest and the longest.
 
@@ -32,11 +39,14 @@ def step_times(
     source : tape, run folder or run
     bins : int
         Parts of equal length into which the run is cut.
+    smooth : float
+        Weight of what was in a moving average that is drawn before each line; 0: none.
     width, height : int, optional
         [pixels]
     theme : str
         ``light`` or ``dark``.
     """
+    check(smooth)
     look, given = Look.of(width, height, theme), known(source)
     steps = (found := tables(given, "step_times"))["steps"]
     at, took = since_began(found, steps["end_ns"]), (steps["end_ns"] - steps["start_ns"]) * NS * 1e3
@@ -53,7 +63,7 @@ def step_times(
     )
     empty = "" if len(took) else "no step was made"
     return chart(
-        _drawn(lines, (across, upward), look.theme, "steps-pre"),
+        _drawn(lines, (across, upward), look.theme, "steps-pre", smooth),
         look,
         "Time of a step",
         (across, upward),
@@ -108,13 +118,17 @@ def _binned(at: Array, values: Array, edges: Array) -> tuple[Array, Array, Array
     return edges[1:][some], told["median"][some], lowest[some], told["max"][some]
 
 
-def _drawn(lines: Lines, axes: tuple[Axis, Axis], theme: Theme, stairs: str) -> list[hv.Element]:
+def _drawn(lines: Lines, axes: tuple[Axis, Axis], theme: Theme, stairs: str, smooth: float = 0.0) -> list[hv.Element]:
     layers: list[hv.Element] = []
     for number, (name, (at, middle, low, high)) in enumerate(lines.items()):
         colour, dash = line_colour(theme, number), line_dash(theme, number)
         if (high > low).any():
             area = hv.Area((at, low, high), *dims(*axes, "most"))
             layers.append(area.opts(color=colour, fill_alpha=0.15, line_alpha=0, backend="bokeh"))
-        curve = hv.Curve((at, middle), *dims(*axes), label=name)
-        layers.append(curve.opts(color=colour, line_dash=dash, line_width=1.5, interpolation=stairs, backend="bokeh"))
+        looks = {"color": colour, "line_dash": dash, "line_width": 1.5, "backend": "bokeh"}
+        curve = hv.Curve((at, middle), *dims(*axes), label="" if smooth else name)
+        layers.append(curve.opts(interpolation=stairs, alpha=FAINT if smooth else 1.0, **looks))
+        if smooth:
+            mean = hv.Curve((at, smoothed(middle, smooth)), *dims(*axes), label=f"{name}, smoothed")
+            layers.append(mean.opts(**looks))
     return layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -13,6 +14,8 @@ from workbench.views.thin import evenly
 
 ROWS_MAX = 40
 """Of a layer; of more so many, evenly spread."""
+LANE_HIDDEN = ("low", "high", "rows", "colour", "alpha", "middle")
+LANE_NAMES = {"time_s": "from [s]", "until_s": "to [s]", "left": "from [s]", "right": "to [s]"}
 HIDDEN = ("index", "level_0")
 
 
@@ -22,8 +25,8 @@ def caption(name: str) -> str:
     return told[0] if told else ""
 
 
-def figure_table_html(figure: Any) -> str:
-    """A table for each layer that has rows."""
+def figure_table_html(figure: Any, lanes: Sequence[str] = ()) -> str:
+    """A table for each layer that has rows; ``lanes``: names of the heights 0, 1, … of a figure that has lanes."""
     labels = {id(one): item.label.value for legend in figure.legend for item in legend.items for one in item.renderers}
     seen: set[int] = set()
     parts = []
@@ -33,9 +36,21 @@ def figure_table_html(figure: Any) -> str:
         columns = {name: values for name, values in columns.items() if values.ndim == 1 and values.dtype != object}
         if id(source) not in seen and columns and len(next(iter(columns.values()))):
             seen.add(id(source))
+            columns = _with_lanes(columns, lanes) if lanes else columns
             parts.append(_table(str(labels.get(id(renderer), "")), columns))
     none = '<p class="quiet">Nothing of it is rows; the CSV export holds its numbers.</p>'
     return "".join(part for part in parts if part) or none
+
+
+def _with_lanes(columns: dict[str, Any], lanes: Sequence[str]) -> dict[str, Any]:
+    """Names of lanes instead of heights, and times in words."""
+    ends = [columns[name] for name in ("low", "high", "rows") if name in columns]
+    heights = [values for values in ends if np.issubdtype(values.dtype, np.number)]
+    kept = {LANE_NAMES.get(name, name): values for name, values in columns.items() if name not in LANE_HIDDEN}
+    if not heights:
+        return kept
+    rows = np.rint(np.mean(heights, 0)).astype(int).clip(0, len(lanes) - 1)
+    return {"lane": np.array([lanes[row] for row in rows.tolist()]), **kept}
 
 
 def _table(label: str, columns: dict[str, Any]) -> str:
