@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
+from msgspec import structs
 
 from tests.engine.strangers import expect, still_works, stranger
 from tests.engine.wires import RUN, Pair, pair, until
 from workbench.engine import asking
-from workbench.engine.asking import NO_HANDSHAKE, NOBODY, Answer, ask
+from workbench.engine.asking import NO_HANDSHAKE, NOBODY, READINGS, Answer, ask
 from workbench.engine.frames import Ask, Facts, Frame, frame
 from workbench.engine.security import ClientKeys, make_keys
 from workbench.protocol.messages import CONTROL
@@ -53,6 +54,20 @@ def test_facts_come_with_the_runs_own_time(transport: str) -> None:
     found = asked(transport, lambda question: FACTS if question == QUESTION else "no")
     assert found.facts == FACTS
     assert before <= found.origin_ns + FACTS.now_ns <= time.monotonic_ns()
+
+
+def test_the_clock_is_read_from_the_answer_that_came_quickest() -> None:
+    """A busy syncer tells its time and sends it a tenth of a second later: half of that is an error."""
+    told = [0.1] * 4 + [0.0] * READINGS
+    began = time.monotonic_ns()
+
+    def answer(question: Ask) -> Facts:
+        now = time.monotonic_ns() - began
+        time.sleep(told.pop(0))
+        return structs.replace(FACTS, now_ns=now)
+
+    found = asked("tcp", answer)
+    assert abs(found.origin_ns - began) <= found.way_ns < 100_000_000
 
 
 def test_a_refusal_comes_as_it_was_said() -> None:

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from workbench.protocol.records import Kind, Record, learner_of
 
+JOINING_NS = 5_000_000
+"""What a process that nobody saw starting has needed to join."""
+
 
 class ByHand(NamedTuple):
     """A process: its number, when it joined first, and when it was lost for good (-1: not so), and why [ns]."""
@@ -16,6 +19,11 @@ class ByHand(NamedTuple):
     joined_ns: int
     lost_ns: int
     how: str
+
+    @property
+    def began_ns(self) -> int:
+        """When it may have been started."""
+        return max(0, self.joined_ns - JOINING_NS)
 
 
 def by_hand(records: Sequence[Record]) -> list[ByHand]:

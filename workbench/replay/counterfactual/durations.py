@@ -12,12 +12,12 @@ from typing import Any
 
 from workbench.algorithms import draws
 from workbench.protocol.acting import TO_SYNCER
-from workbench.protocol.messages import Fragment, Metadata, PeerState, Pull, Refused, StateCopy, Update, Welcome
+from workbench.protocol.messages import Fragment, Metadata, Notice, PeerState, Pull, Refused, StateCopy, Update, Welcome
 from workbench.replay.counterfactual.measured import Measured
 
 _KINDS = (
     "step", "meta", "up", "down", "update", "handed", "merge", "commit", "start", "adopt", "welcome", "copy", "state",
-    "passed", "taken", "write",
+    "passed", "taken", "write", "notice",
 )  # fmt: skip
 
 
@@ -85,11 +85,12 @@ class KeyedTimes:
     def start_ns(self, learner: int, number: int) -> int:
         """From the start of a process to its first message."""
         self.numbers[learner] = number
-        return self._of("start", learner, number)
+        return self._of("start", learner, self.measured.number(learner, number))
 
     def adopt_ns(self, learner: int, number: int, source: str) -> int:
         """From WELCOME to the first state; from the coming of a peer's state to its adoption."""
-        return self._of("adopt" if source in ("initial", "own") else "taken", learner, number)
+        kind = "adopt" if source in ("initial", "own") else "taken"
+        return self._of(kind, learner, self.measured.number(learner, number))
 
     def copy_ns(self, learner: int, number: int, snapshot: bool) -> int:
         """Until a donor's state lies there encoded."""
@@ -141,7 +142,9 @@ class KeyedTimes:
             nth = self.sent[learner, message.fragment, message.version] + 1
             return self._of("update", learner, (message.fragment, message.version, nth))
         if isinstance(message, PeerState):
-            return self._of("passed", learner, self.numbers.get(learner, 1))
+            return self._of("passed", learner, self.measured.number(learner, self.numbers.get(learner, 1)))
+        if isinstance(message, Notice) and self.measured.has("notice", learner, message.round):
+            return self._of("notice", learner, message.round)
         if isinstance(message, Welcome) and self.measured.has("welcome", learner, message.incarnation):
             return self._of("welcome", learner, message.incarnation)
         return self.measured.delay_ns

@@ -20,9 +20,6 @@ from workbench.replay.counterfactual.rebuilding import rebuild
 from workbench.replay.counterfactual.rebuilt import Mail, Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
 
-JOINING_NS = 1_000_000
-"""What a process that nobody saw starting has needed to join."""
-
 
 class Life(NamedTuple):
     """One process of a learner: its number, when it was started, when it ended and that was seen (-1: not so).
@@ -151,8 +148,7 @@ def _lives_in(records: Sequence[Record]) -> dict[int, list[Life]]:
         elif own and own[-1].ended_ns < 0 and _kills(r):
             own[-1] = own[-1]._replace(ended_ns=r.time_ns)
     for p in by_hand(records):
-        began = max(0, p.joined_ns - JOINING_NS)
-        found.setdefault(p.learner, []).append(Life(p.learner, p.number, began, p.lost_ns, p.lost_ns))
+        found.setdefault(p.learner, []).append(Life(p.learner, p.number, p.began_ns, p.lost_ns, p.lost_ns))
     return found
 
 

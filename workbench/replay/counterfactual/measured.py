@@ -10,7 +10,8 @@ from typing import Any
 from workbench.protocol.faults import ENDING_KINDS
 from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process_of
 from workbench.replay.counterfactual.arrived import Arrived
-from workbench.replay.counterfactual.by_hand import by_hand
+from workbench.replay.counterfactual.by_hand import JOINING_NS, by_hand
+from workbench.replay.counterfactual.notices import noticed
 from workbench.replay.counterfactual.parent import Parent
 from workbench.replay.counterfactual.spans import overlap, spans_of
 from workbench.replay.counterfactual.updates_came import sendings_of
@@ -29,7 +30,8 @@ class Measured:
     ----------
     tables : dict of kind to dict of (learner, key) to int
         By own step: ``step``, the ``pause`` before it, ``meta`` (METADATA on its way).  By round: ``up`` and
-        ``down``, a contribution and its PULL on their way.  By (fragment, version, how-manieth sending): ``update`` and
+        ``down``, a contribution and its PULL on their way, ``notice`` (that the round was closed without an update, on
+        its way to a learner whose wait it ended).  By (fragment, version, how-manieth sending): ``update`` and
         ``handed``.  By process number: ``start``, ``adopt`` (its first state), ``passed`` and ``taken`` (a peer's
         state on its way from the syncer, and until it is adopted), ``ended`` and ``gone`` (until the supervisor,
         the syncer sees that it was killed); by incarnation ``welcome``.  By (0 for a peer, 1 for a snapshot, number):
@@ -51,6 +53,8 @@ class Measured:
         How late the syncer wakes, as a rule.
     begins : dict of process to int
         When the syncer and each learner were started first.
+    by_hand : dict of learner to list of int
+        Numbers of its processes that no supervisor started.
     offsets : dict of learner to int
         What to add to a learner's times to have them on the syncer's clock; 0 on one machine.
     """
@@ -58,6 +62,7 @@ class Measured:
     def __init__(self, parent: Parent) -> None:
         self.tables: dict[str, dict[tuple[int, Hashable], int]] = defaultdict(dict)
         self.begins: dict[int, int] = {}
+        self.by_hand: dict[int, list[int]] = defaultdict(list)
         self.offsets: dict[int, int] = defaultdict(int)
         self.stalls = spans_of(parent.records, ("stall",))
         self._disturbed = spans_of(parent.records, DISTURBING)
@@ -73,6 +78,8 @@ class Measured:
         self._metadata(arrived.metadata)
         self._steps()
         self._unended()
+        for n in noticed(parent.records, self.offsets):
+            self._keep("notice", n.learner, n.round, n.sent, n.came)
         self._pulls()
         self._updates(arrived.handed, late=parent.config.fold_at == "due")
         self._merges()
@@ -84,6 +91,19 @@ class Measured:
     def has(self, kind: str, learner: int, key: Hashable) -> bool:
         """Whether the tape has a duration."""
         return (learner, key) in self.tables[kind]
+
+    def number(self, learner: int, number: int) -> int:
+        """What the tape calls a process of the counterfactual.
+
+        Who is started by hand has a number that nobody counts; a world counts from 1, or on from the process at its
+        branch.
+        """
+        own = self.by_hand.get(learner, [])
+        if not own or number in own:
+            return number
+        before = [known for known in own if known < number]
+        at = len(before) - 1 + number - (before[-1] if before else 0)
+        return own[at] if at < len(own) else number
 
     def pool(self, kind: str, learner: int) -> list[int]:
         """A learner's own values to draw from; of all learners if it has none."""
@@ -225,8 +245,9 @@ class Measured:
     def _starts(self, joins: dict[tuple[int, int], int]) -> None:
         """Start-ups, from the start of a process to its JOIN, and from its JOIN to its first state."""
         for p in by_hand(self._records):
-            self.begins.setdefault(process_of(p.learner), max(0, p.joined_ns - 3 * self.delay_ns))
-            self.tables["start"][p.learner, p.number] = 0
+            self.by_hand[p.learner].append(p.number)
+            self.begins.setdefault(process_of(p.learner), p.began_ns)
+            self.tables["start"][p.learner, p.number] = max(0, JOINING_NS - 3 * self.delay_ns)
         joined: dict[int, Record] = {}
         for r in self._records:
             learner = learner_of(r.peer)

@@ -138,7 +138,7 @@ def ends_of(parent: Parent) -> list[Ended]:
         found.append(Ended(learner, r.time_ns, r.reason, next((x.time_ns for x in later), -1)))
     others = by_hand(parent.records)
     for p in others:
-        again = (q.joined_ns for q in others if q.learner == p.learner and q.number > p.number)
+        again = (q.began_ns for q in others if q.learner == p.learner and q.number > p.number)
         if p.lost_ns >= 0:
             found.append(Ended(p.learner, p.lost_ns, p.how, next(again, -1)))
     return found

@@ -57,7 +57,8 @@ def sendings_of(
                 # another process: what the one before has not folded by its last boundary came later, if at all
                 _behind([s for key, own in waiting.items() if key[0] == learner for s in own], boundaries)
                 waiting = defaultdict(list, {k: [] if k[0] == learner else v for k, v in waiting.items()})
-            boundaries[learner] = r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1))[0]
+            before = boundaries.get(learner, (-1, -1))[0]  # one that waits folds at once: what came later, came later
+            boundaries[learner] = r.time_ns + offsets[learner], before + r.detail.get("waited_ns", 0)
         elif r.kind == Kind.UPDATE_FOLDED and r.cause is not None and r.cause[1] in found:
             _bound(found[r.cause[1]], r.time_ns + offsets[learner], boundaries.get(learner, (-1, -1)), late)
             waiting[learner, r.fragment] = _passed(waiting[learner, r.fragment], found[r.cause[1]], boundaries[learner])
