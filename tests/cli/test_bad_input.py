@@ -43,7 +43,8 @@ def refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Refused:
 @pytest.mark.parametrize(
     ("keys", "parts"),
     [
-        (["learnrs=3"], ["unknown key 'learnrs'", "nearest: learners"]),
+        (["learnrs=3"], ["unknown key 'learnrs'", "nearest: learners; all keys: workbench train --keys"]),
+        (["zzz=3"], ["unknown key 'zzz'; all keys: workbench train --keys"]),
         (["model.widht=3"], ["unknown key 'model.widht'", "model.width"]),
         (["quorum=9"], ["quorum = 9", "learners = 4", "--set quorum=4"]),
         (["quorum=0"], ["quorum = 0", "allowed: 1 to"]),

@@ -73,7 +73,7 @@ def test_set_reads_the_type_of_its_key(text: str, key: str, value: object) -> No
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("learnrs=3", ["'learnrs'", "nearest: learners", "allowed: preset, learners, rounds"]),
+        ("learnrs=3", ["'learnrs'", "nearest: learners", "all keys: workbench train --keys"]),
         ("width=3", ["'width'", "nearest: model.width"]),
         ("model.widht=3", ["nearest: model.width", "allowed: model.layers, model.width"]),
         ("model=3", ["group", "model.width"]),

@@ -23,7 +23,7 @@ FAR_NS = 3_000 * SECOND
 PLAN = (
     Fault("slow", 0, 1, 0, 1.5),
     Fault("kill", 0, 0, 100 * MS, at_merge=10),
-    Fault("kill", 0, 2, 100 * MS, at_merge=60),
+    Fault("kill", 0, 2, 100 * MS, at_merge=200),
     Fault("stall", 0, 0, 50 * MS, at_merge=20, every_ns=300 * MS, times=6),
     Fault("kill", FAR_NS, 1, SECOND),
 )

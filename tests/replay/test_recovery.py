@@ -57,4 +57,4 @@ def test_the_machines_make_the_records_of_a_resumed_run_again(text_path: Path, t
     assert report.lives >= 3
     session = replay(tape)
     assert session.report.bit_exact, session.report.first_difference
-    assert all(tape.wb.records()[i] == record for i, record in enumerate(run.records))
+    assert tape.wb.records()[: len(run.records)] == run.records

@@ -24,7 +24,7 @@ from workbench.tape import TapeError
 
 @pytest.fixture(scope="module")
 def run(text_path: Path) -> Live:
-    return live(config_of(text_path, seed=3), FAULTS)
+    return live(config_of(text_path, seed=3, recovery="fresh"), FAULTS)  # states that are handed on need one process
 
 
 @pytest.fixture(scope="module")

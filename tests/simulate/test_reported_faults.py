@@ -67,7 +67,7 @@ def test_q13_the_window_fits_the_arrivals_and_forgets_a_straggler_at_once() -> N
 
 HALFWAY = [
     Fault("kill_syncer", 3450 * MS, for_ns=300 * MS),
-    Fault("cut", 3300 * MS, learner=1, for_ns=3 * SECOND),
+    Fault("cut", 3250 * MS, learner=1, for_ns=3 * SECOND),
     Fault("kill", 3250 * MS, learner=2, for_ns=5 * SECOND),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def test_readers_beside_a_writer_see_whole_commits_only(tmp_path: Path) -> None:
                 for start in range(0, len(steps), 100):
                     journal.append(steps[start : start + 100])
                     recorder.drain()
-                    store.compact(recorder.repository, 5.0)
+                    store.compact(recorder.repository, store.now() - timedelta(seconds=5))
         except BaseException as error:
             failures.append(error)
         finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,26 @@ def test_many_chunks_survive_rechunking(tmp_path: Path, monkeypatch: pytest.Monk
     assert tree["events"].sizes["event"] > 16 * 10
     files = sum(path.is_file() for path in (tmp_path / "run" / "tape").rglob("*"))
     assert files < 400, "compaction leaves one commit"
+
+
+def test_a_clock_that_is_set_forward_takes_no_commit_from_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recorder_module, "COMPACT_COMMITS", 1)
+    records, today = run_records(), store.now
+    with JournalWriter(tmp_path / "journal", {"run_id": "r"}) as journal, Recorder(tmp_path) as recorder:
+
+        def commits(more: list[Record]) -> int:
+            journal.append(more)
+            recorder.drain()
+            return len(list(recorder.repository.ancestry(branch=store.BRANCH)))
+
+        before = commits(records[:10])
+        monkeypatch.setattr(store, "now", lambda: today() + timedelta(days=1))
+        assert commits(records[10:20]) == before + 1
+        assert commits(records[20:30]) == before + 2
+        monkeypatch.setattr(recorder_module, "KEEP_S", 0.0)
+        assert commits(records[30:40]) < before + 2, "what is old by the recorder's own clock goes"
 
 
 def test_rebuilding_from_the_journal(tmp_path: Path) -> None:

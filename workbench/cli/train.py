@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli import options
+from workbench.cli.key_list import listing
 from workbench.config import RunConfig, presets
 from workbench.config.idle import idle_in
 
@@ -36,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--clock", choices=("real", "virtual"), default="real", help="real processes (default), or virtual time"
     )
     parser.add_argument("--out", metavar="FOLDER", type=Path, help="folder of the run (default: a new one in runs/)")
+    parser.add_argument("--keys", action="store_true", help="print all keys, their values and what is allowed; no run")
     options.add_json(parser)
     lines = [f"  {name:<9} {c.learners} learners, {c.rounds} merges" for name, c in presets().items()]
     parser.epilog = "\n".join(["presets:", *lines])
@@ -44,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Train, print the summary, return 0, or 1 if the token ledger does not balance."""
     config = options.config_of(arguments)
+    if arguments.keys:
+        print(listing(config))
+        return 0
     out = options.out_of(arguments, config)
     faults = options.faults_of(arguments, config)
     for note in (*faults.notes, *(idle_in(config, "virtual") if arguments.clock == "virtual" else ())):

@@ -44,7 +44,7 @@ def require_key(key: str) -> Any:
     Raises
     ------
     ConfigError
-        For a key that does not exist, with the nearest names and what is allowed.
+        For a key that does not exist, with the nearest names, and what is allowed or where that stands.
     """
     table = key_types()
     if key in table:
@@ -54,16 +54,12 @@ def require_key(key: str) -> Any:
         raise ConfigError(f"{key} is a group of keys, not a key; allowed: {', '.join(_keys_of(key))}")
     near = _nearest(key)
     hint = f"; nearest: {', '.join(near)}" if near else ""
-    allowed = _keys_of(group) if group in groups() else _top_level()
-    raise ConfigError(f"unknown key {key!r}{hint}; allowed: {', '.join(allowed)}")
+    allowed = f"allowed: {', '.join(_keys_of(group))}" if group in groups() else "all keys: workbench train --keys"
+    raise ConfigError(f"unknown key {key!r}{hint}; {allowed}")
 
 
 def _keys_of(group: str) -> list[str]:
     return [key for key in key_types() if key.startswith(f"{group}.")]
-
-
-def _top_level() -> list[str]:
-    return [key for key in key_types() if "." not in key] + [f"{group}.*" for group in groups()]
 
 
 def _nearest(key: str) -> list[str]:

@@ -19,7 +19,6 @@ from workbench.engine.links import Link
 from workbench.engine.resuming import Wish, find, put_in_place, read_wish
 from workbench.engine.weights import save_initial
 from workbench.tape.errors import TapeError
-from workbench.tape.going_on import check_text
 from workbench.tape.journal import JournalWriter
 from workbench.tape.run_folder import RunFolder
 from workbench.training.environment import fingerprint
@@ -45,8 +44,6 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
 def go_on(folder: RunFolder, wish: Wish) -> dict[str, Any]:
     """Look at a run that is resumed, and put in place what it goes on from."""
     found, cut = find(folder.path, wish)
-    text = open_text(found.config.data)
-    check_text(found, text)
     resumed = put_in_place(found, cut, wish.faults)
     return {"prepared": fingerprint(), "resumed": msgspec.to_builtins(resumed)}
 

@@ -215,7 +215,7 @@ def _phase(fleet: Fleet) -> str:
         return "storage_full"
     if fleet.ending.finished or fleet.ending.stopping:
         return "ending"
-    return "running" if fleet.status.get("began") else "starting"
+    return "running" if fleet.status.get("began") and not fleet.status.get("gathers") else "starting"
 
 
 def _syncer(fleet: Fleet) -> dict[str, Any]:

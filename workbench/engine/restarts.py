@@ -100,8 +100,9 @@ class Restarts:
                 ending.lose(LOST, f"the syncer failed {FAILED_STARTS_MAX} times in a row ({how}); see its log")
 
     def _recorder(self, how: str) -> None:
-        recorder = self.fleet.recorder
-        if recorder.state == "done" or self.fleet.ending.hurry:
+        recorder, ending = self.fleet.recorder, self.fleet.ending
+        refused = ending.line and recorder.line_of == recorder.number  # the run is lost, and so is its tape's last part
+        if recorder.state == "done" or ending.hurry or refused:
             recorder.state = "ended"
         else:
             self._again(recorder, how if how != "exit 0" else UNFINISHED)

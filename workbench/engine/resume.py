@@ -9,11 +9,10 @@ import msgspec
 from workbench.config import ConfigError
 from workbench.engine.launch import Run, tell
 from workbench.engine.layout import CONTROL_FILE, OUTCOME_FILE, PLAN_FILE, Plan, write_private
-from workbench.engine.placing import check_cores
-from workbench.engine.resuming import Wish, save_wish
+from workbench.engine.resuming import Wish, find, save_wish
 from workbench.engine.starting import start_supervisor
 from workbench.tape.config_file import file_difference
-from workbench.tape.going_on import cut_for, rest_for, resumable, set_tape_aside
+from workbench.tape.going_on import Resumable, set_tape_aside
 from workbench.tape.lock import FileLock, held
 from workbench.tape.run_folder import RunFolder, open_run_folder
 
@@ -39,17 +38,22 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, f
     Raises
     ------
     ConfigError
-        It goes on already, or there is nothing to go on from.
+        It goes on already, or cannot: its folder is as it was.
     TapeError
-        There is no such run.
+        There is no such run, or its journal cannot be read.
     """
-    folder = open_run_folder(run)
+    folder, wish = open_run_folder(run), Wish(snapshot, faults)
+    seen, (found, _) = _state_of(folder), find(folder.path, wish)
     try:
         alone = FileLock(folder.path / "resume.lock", f"{run} is about to go on: its folder")
     except OSError as error:
         raise ConfigError(f"{folder.path} cannot be written: {error.strerror}; a resume needs to") from error
     with alone:
-        resumed = _begin(run, Wish(snapshot, faults), detach)
+        if held(folder.supervisor_lock):
+            raise ConfigError(f"{run} goes on: its supervisor is there; stop it first (workbench stop {run})")
+        if _state_of(folder) != seen:
+            found, _ = find(folder.path, wish)
+        resumed = _begin(found, wish, detach)
         try:
             resumed.await_control()
         except BaseException:
@@ -58,17 +62,17 @@ def resume(run: str | Path, snapshot: int | None = None, detach: bool = False, f
     return resumed
 
 
-def _begin(run: str | Path, wish: Wish, detach: bool) -> Run:
-    """Look at the run, put what its supervisor reads in place, start it."""
-    found = resumable(run)
+def _state_of(folder: RunFolder) -> tuple[int, int]:
+    """Changes with whatever somebody else writes into the journal."""
+    if not folder.journal.exists():
+        return 0, 0
+    there = folder.journal.stat()
+    return there.st_size, there.st_mtime_ns
+
+
+def _begin(found: Resumable, wish: Wish, detach: bool) -> Run:
+    """Put what the supervisor of a run that can go on reads in its place; start it."""
     folder = RunFolder(found.folder.path.resolve())
-    if held(folder.supervisor_lock):
-        raise ConfigError(f"{run} goes on: its supervisor is there; stop it first (workbench stop {run})")
-    if found.header.get("clock") != "real":
-        raise ConfigError(f"{run} is a run in virtual time: workbench resume {run}")
-    check_cores(found.config)
-    cut_for(found, wish.snapshot, intact=True)
-    rest_for(found, wish.faults)
     tell([set_tape_aside(found), _put_config_back(folder, found.header["config"])])
     for left in (OUTCOME_FILE, CONTROL_FILE):
         (folder.path / left).unlink(missing_ok=True)

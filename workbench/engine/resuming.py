@@ -12,13 +12,17 @@ from workbench.algorithms.fragment_slots import slots_needed
 from workbench.algorithms.schedule import offsets
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS, SyncerArithmetic
 from workbench.config import ConfigError
+from workbench.datasets import open_text
 from workbench.engine.layout import write_private
-from workbench.engine.weights import fragmentation_of_header, load_initial
+from workbench.engine.placing import check_cores
+from workbench.engine.weights import load_initial
 from workbench.protocol import restart
 from workbench.protocol.plans import Rest
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, learner_of
 from workbench.protocol.settings import fixed_settings_of, settings_book_of
-from workbench.tape.going_on import Resumable, cut_for, rest_for, resumable
+from workbench.tape.fragmentation import fragmentation_of_header
+from workbench.tape.going_on import Resumable, check_text, rest_for, resumable
+from workbench.tape.going_on_from import look, slots_of
 from workbench.training.snapshot_files import SYNCER as SYNCER_PART
 from workbench.training.snapshot_files import read_manifest, read_part, sweep
 from workbench.training.snapshot_parts import syncer_part
@@ -86,33 +90,32 @@ def read_wish(run: Path) -> Wish | None:
 def find(run: Path, wish: Wish) -> tuple[Resumable, dict[str, Any] | None]:
     """The run, and the snapshot that it has to go back to (None: nothing is lost).
 
+    All that can be known is looked at, and nothing in the folder changes.
+
     Raises
     ------
     ConfigError
         It cannot go on; the line says why.
+    TapeError
+        There is no such run, or its journal cannot be read.
     """
     found = resumable(run)
     if found.header.get("clock") != "real":
         raise ConfigError(f"{run} is a run in virtual time; its processes are not real")
-    return found, cut_for(found, wish.snapshot, _is_intact(found))
+    check_cores(found.config)
+    rest_for(found, wish.faults)
+    cut = look(found, wish.snapshot)
+    load_initial(found.folder.path, fragmentation_of_header(found.header, found.config.fragments).sizes)
+    check_text(found, open_text(found.config.data))
+    return found, cut
 
 
-def _arithmetic(found: Resumable, write: bool) -> SyncerArithmetic:
+def _arithmetic(found: Resumable) -> SyncerArithmetic:
     config = found.config
     fragmentation = fragmentation_of_header(found.header, config.fragments)
     count = slots_needed(config.anchor, config.anchors_kept)
-    slots = mapped_slots(found.folder.slots, fragmentation.sizes, count, OUTER_VECTORS, write=write)
+    slots = mapped_slots(found.folder.slots, fragmentation.sizes, count, OUTER_VECTORS)
     return SyncerArithmetic(fragmentation, load_initial(found.folder.path, fragmentation.sizes), slots)
-
-
-def _is_intact(found: Resumable) -> bool:
-    """Whether the file of the committed fragments holds what the journal names, bit for bit."""
-    try:
-        arithmetic = _arithmetic(found, write=True)
-    except (ConfigError, OSError):
-        return False
-    versions = zip(found.versions, found.digests, strict=True)
-    return all(arithmetic.restore(p, version, digest or None) for p, (version, digest) in enumerate(versions))
 
 
 def put_in_place(found: Resumable, cut: dict[str, Any] | None, faults: bool = True) -> Resumed:
@@ -121,21 +124,12 @@ def put_in_place(found: Resumable, cut: dict[str, Any] | None, faults: bool = Tr
     if cut is not None:
         manifest = read_manifest(found.folder.snapshots, cut["snapshot"])
         part = syncer_part(read_part(found.folder.snapshots, cut["snapshot"], SYNCER_PART), manifest["outer"])
-        slots = found.folder.slots
-        if not _fits(found):
-            slots.unlink(missing_ok=True)
-        arithmetic = _arithmetic(found, write=True)
+        if slots_of(found) is None:
+            found.folder.slots.unlink(missing_ok=True)
+        arithmetic = _arithmetic(found)
         for p, version in enumerate(manifest["versions"]):
             arithmetic.install(p, version, part.thetas[p], part.outers[p])
     return _facts(found, cut, faults)
-
-
-def _fits(found: Resumable) -> bool:
-    try:
-        _arithmetic(found, write=True)
-    except (ConfigError, OSError):
-        return False
-    return True
 
 
 def _facts(found: Resumable, cut: dict[str, Any] | None, faults: bool) -> Resumed:

@@ -27,7 +27,7 @@ from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.syncer_driver import RunLost, SyncerDriver
 from workbench.engine.syncer_status import StatusBook
 from workbench.engine.telemetry import TelemetrySender
-from workbench.engine.weights import fragmentation_of_header, load_initial
+from workbench.engine.weights import load_initial
 from workbench.engine.wire import SyncerWire
 from workbench.protocol import events as ev
 from workbench.protocol import restart, syncer
@@ -35,6 +35,7 @@ from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of, values_in_force
 from workbench.protocol.syncer_state import SyncerState
 from workbench.tape.errors import StorageFull, TapeError
+from workbench.tape.fragmentation import fragmentation_of_header
 from workbench.tape.going_on import merged_tokens
 from workbench.tape.journal import JournalWriter, read_journal
 from workbench.tape.run_folder import RunFolder

@@ -41,6 +41,8 @@ class StatusBook:
         self.window_s: float | None = None
         self.began_s: float | None = None
         self.lost_since_s = -1.0
+        self.resumed = False
+        """The run was resumed, and has had no quorum since."""
         self.storage_full = ""
         self.refused: str | None = None
         self._last_end: dict[int, int] = {}
@@ -70,6 +72,9 @@ class StatusBook:
                 self.window_s = record.value
             elif record.kind in (Kind.QUORUM_LOST, Kind.QUORUM_REGAINED):
                 self.lost_since_s = record.time_ns / 1e9 if record.kind == Kind.QUORUM_LOST else -1.0
+                self.resumed = self.resumed and record.kind == Kind.QUORUM_LOST
+            elif record.kind == Kind.SYNCER_STARTED:
+                self.resumed = self.resumed or record.reason == "resume"
             elif record.kind == Kind.ROUNDS_BEGAN and self.began_s is None:
                 self.began_s = record.time_ns / 1e9
             elif record.kind == Kind.SETTING_REFUSED:
@@ -122,17 +127,25 @@ class StatusBook:
         """Merged tokens of the run: those of its fragments, by size."""
         return sum(n * size for n, size in zip(self.merged_tokens, self.sizes, strict=True)) // sum(self.sizes)
 
+    def gathers(self, state: SyncerState, now: int) -> bool:
+        """Whether a resumed run only waits for its learners to start, as a new one does."""
+        kept_out = any(member.quarantined for member in state.members.values())
+        return self.resumed and state.quorum_lost and now < state.start_until and not kept_out
+
     def status(self, state: SyncerState, now: int) -> dict[str, Any]:
         """The run at a time of the syncer's clock [ns]."""
+        gathers = self.gathers(state, now)
+        lost = state.quorum_lost and not gathers
         return {
             "merges": state.merges,
             "round": state.opened_t,
             "began": state.began,
             "began_s": self.began_s,
+            "gathers": gathers,
             "ending": state.ending,
             "quorum": state.book.policy.quorum,
-            "quorum_lost": state.quorum_lost,
-            "quorum_lost_since_s": self.lost_since_s if state.quorum_lost else None,
+            "quorum_lost": lost,
+            "quorum_lost_since_s": self.lost_since_s if lost else None,
             "grace": state.book.policy.grace,
             "window_s": self.window_s,
             "last_merge": self.last_merge,

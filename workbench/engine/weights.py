@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from workbench.algorithms.committed import mapped_slots
 from workbench.algorithms.digest import digest
 from workbench.algorithms.fragment_slots import VERSION, slots_needed
-from workbench.algorithms.fragments import Fragmentation, TensorSpec
 from workbench.algorithms.syncer_arithmetic import OUTER_VECTORS
 from workbench.config import ConfigError
 from workbench.engine.layout import read_config
+from workbench.tape.fragmentation import fragmentation_of_header
 from workbench.tape.journal import read_header
 from workbench.tape.run_folder import RunFolder
 
@@ -40,24 +40,16 @@ def load_initial(run: Path, sizes: tuple[int, ...]) -> list[np.ndarray]:
     Raises
     ------
     ConfigError
-        The file is of another model.
+        The file is not there, damaged, or of another model.
     """
-    with np.load(initial_path(run), allow_pickle=False) as stored:
-        weights = [stored[f"fragment_{p}"] for p in range(len(sizes))] if len(stored.files) == len(sizes) else []
+    try:
+        with np.load(initial_path(run), allow_pickle=False) as stored:
+            weights = [stored[f"fragment_{p}"] for p in range(len(sizes))] if len(stored.files) == len(sizes) else []
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise ConfigError(f"the first weights, {initial_path(run)}, cannot be read: {error}") from error
     if [w.shape for w in weights] != [(size,) for size in sizes]:
         raise ConfigError(f"{initial_path(run)} holds weights of another model; expected fragments of {list(sizes)}")
     return weights
-
-
-def fragmentation_of_header(header: dict[str, Any], fragments: int) -> Fragmentation:
-    """The fragmentation that a journal's header describes; loads no model code."""
-    manifest = header["manifest"]
-    names = sorted(manifest)
-    specs = tuple(
-        TensorSpec(name, tuple(manifest[name]["shape"]), manifest[name]["dtype"], manifest[name]["kind"])
-        for name in names
-    )
-    return Fragmentation(specs, tuple(manifest[name]["fragment"] for name in names), fragments)
 
 
 def newest_digest(run: Path) -> int:

@@ -124,6 +124,8 @@ def take_records(core: SyncerCore, member: Member, records: list[Record]) -> Non
             folded_anew(member, record)
         elif record.kind == Kind.STATE_ADOPTED and record.reason != "initial":
             state_transfers.adopted(core, member)
+        elif record.kind == Kind.STATE_COPIED:
+            state_transfers.copied(core, member)
 
 
 def folded_anew(member: Member, record: Record) -> None:

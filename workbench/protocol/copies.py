@@ -70,6 +70,7 @@ def _has(state: LearnerState, stamp: list[int]) -> bool:
 
 
 def _copy_for_peer(core: LearnerCore, joiner: int, request: CopyRequest) -> None:
+    """Record the boundary and have it copied; the record leaves at once, while the copy is made."""
     state = core.state
     seq = core.record(
         Kind.STATE_COPIED,
@@ -82,6 +83,7 @@ def _copy_for_peer(core: LearnerCore, joiner: int, request: CopyRequest) -> None
     )
     state.copies[request.number] = Copy(joiner, seq, state.n, list(state.base))
     core.out.append(CopyState(request.number, snapshot=False))
+    core.send_heartbeat()
 
 
 def _take(core: LearnerCore, cut: Cut) -> None:

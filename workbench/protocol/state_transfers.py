@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from workbench.protocol.actions import Release
 from workbench.protocol.member_state import Member
-from workbench.protocol.messages import Begin, CopyAsked, Join, PeerState, StateCopy, StateUnusable
+from workbench.protocol.messages import Beat, Begin, CopyAsked, Join, PeerState, StateCopy, StateUnusable
 from workbench.protocol.moments import UNSET
 from workbench.protocol.records import Kind, process_of
 from workbench.protocol.syncer_core import SyncerCore
@@ -137,6 +137,13 @@ def tell_to_begin(core: SyncerCore, member: Member) -> None:
             state.clock,
         ),
     )
+
+
+def copied(core: SyncerCore, member: Member) -> None:
+    """The boundary of a copy is in the journal: its donor, which may stand idle, hears so at once."""
+    state = core.state
+    if member.connected:
+        core.send(member, Beat(member.incarnation, member.known_seq, state.closed_below, state.clock))
 
 
 def copy_came(core: SyncerCore, member: Member, message: StateCopy) -> None:

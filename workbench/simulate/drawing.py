@@ -11,11 +11,14 @@ from workbench.simulate.durations import SECOND
 from workbench.simulate.schedule import Change, Loss, Schedule
 
 
-def draw(seed: int, more: bool = True, recovery: bool = True, guards: bool = True, roster: bool = True) -> Schedule:
+def draw(
+    seed: int, more: bool = True, recovery: bool = True, guards: bool = True, roster: bool = True, stops: bool = True
+) -> Schedule:
     """The schedule of a seed: sizes, rules, speeds, and at least three faults; ``more``: of all kinds there are.
 
     ``recovery``: states from peers, snapshots and losses of the whole run, too.  ``guards``: other guards than that
-    against what is not finite, and what they are for.  ``roster``: learners that are added and removed.
+    against what is not finite, and what they are for.  ``roster``: learners that are added and removed.  ``stops``: the
+    run is stopped in order and resumed, where it is lost at all.
     """
     rng = random.Random(seed)
     learners = rng.randint(2, 6)
@@ -58,6 +61,8 @@ def draw(seed: int, more: bool = True, recovery: bool = True, guards: bool = Tru
         faults += draw_more(seed, learners, horizon)
     config["recovery"] = "fresh"
     losses, wanted = draw_recovery(seed, config, horizon) if recovery else ((), ())
+    if recovery and stops:
+        losses += draw_stops(seed, horizon)
     config |= {"guard_norm": 0.0, "guard_cosine": False, "quarantine_after": 0}
     if guards:
         faults += draw_guards(seed, config, learners, horizon)
@@ -101,6 +106,13 @@ def draw_recovery(seed: int, config: dict[str, Any], horizon_s: float) -> tuple[
     losses = tuple(Loss(int(s * SECOND), int(rng.choice((0.01, 0.5)) * SECOND), rng.random() < 0.6) for s in at)
     wanted = tuple(int(rng.uniform(0.2, max(horizon_s, 0.5)) * SECOND) for _ in range(rng.choice((0, 0, 1, 2))))
     return losses, wanted
+
+
+def draw_stops(seed: int, horizon_s: float) -> tuple[Loss, ...]:
+    """Times at which somebody stops the run, and resumes it after its end."""
+    rng = random.Random(f"stops {seed}")
+    at = sorted(rng.uniform(0.1, max(horizon_s, 0.5)) for _ in range(rng.choice((0, 0, 0, 1, 1, 2))))
+    return tuple(Loss(int(s * SECOND), int(rng.choice((0.01, 0.5)) * SECOND), rng.random() < 0.4, True) for s in at)
 
 
 def draw_change(rng: random.Random, learners: int, horizon_s: float, waits_for_steps: bool) -> Change:

@@ -169,10 +169,6 @@ class Numbers:
         self.syncer.commit(fragment, version)
         self.current[fragment] = self.syncer.theta(fragment).copy()
 
-    def holds(self, versions: list[int], digests: list[int]) -> bool:
-        """Whether the slots hold these versions with these digests (0: not known), which become the current ones."""
-        return all(self.syncer.restore(p, version, digests[p] or None) for p, version in enumerate(versions))
-
     def recover(self, versions: list[int]) -> None:
         """See `Arithmetic.recover`."""
         for p, version in enumerate(versions):

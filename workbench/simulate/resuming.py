@@ -16,7 +16,8 @@ from workbench.simulate.numbers import Numbers
 from workbench.simulate.outages import resume_run
 from workbench.simulate.training_run import Progress, TrainedRun, Writer, finish
 from workbench.simulate.world import World
-from workbench.tape.going_on import check_text, cut_for, rest_for, resumable, set_tape_aside
+from workbench.tape.going_on import check_text, rest_for, resumable, set_tape_aside
+from workbench.tape.going_on_from import look, slots_of
 from workbench.training.environment import fingerprint
 from workbench.training.program import TrainingProgram
 from workbench.training.threads import use_threads
@@ -48,7 +49,7 @@ def resume_virtual(
     Raises
     ------
     ConfigError
-        The run cannot go on; the line says why.
+        The run cannot go on; the line says why, and its folder is as it was.
     RunLost, KeyboardInterrupt
         As in `workbench.simulate.training_run.train_virtual`.
     """
@@ -62,12 +63,14 @@ def resume_virtual(
     text = open_text(config.data)
     check_text(found, text)
     program = TrainingProgram(config, text)
+    cut = look(found, snapshot)
     if line := set_tape_aside(found):
         say(line)
     writer = Writer(found.folder, found.header)  # from here on nobody else goes on with it
     try:
+        if cut is not None and slots_of(found) is None:
+            found.folder.slots.unlink(missing_ok=True)
         numbers = Numbers(config, program, found.folder.snapshots, found.folder.slots)
-        cut = cut_for(found, snapshot, numbers.holds(found.versions, found.digests))
     except BaseException:
         writer.release()
         raise

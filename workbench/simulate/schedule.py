@@ -18,11 +18,15 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """Every process is killed; after ``down_ns`` the run is resumed, ``back`` at its newest snapshot or as it was."""
+    """Every process is killed; after ``down_ns`` the run is resumed, ``back`` at its newest snapshot or as it was.
+
+    ``ordered``: it is not killed, but stopped, and resumed so long after its end.
+    """
 
     at_ns: int
     down_ns: int
     back: bool
+    ordered: bool = False
 
 
 class Schedule(msgspec.Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from workbench.algorithms.schedule import offsets
 from workbench.protocol.events import QuarantineAsked, SnapshotAsked
 from workbench.protocol.faults import FaultPlan
+from workbench.protocol.records import Record
 from workbench.protocol.restart import cut_of
 from workbench.protocol.round_state import RoundState
 from workbench.simulate.arithmetic import Ledgered
@@ -18,6 +20,7 @@ from workbench.simulate.durations import SECOND
 from workbench.simulate.invariants import Watch
 from workbench.simulate.outages import lose_everything, resume_run
 from workbench.simulate.schedule import Change, Loss, Schedule, parse
+from workbench.simulate.stops import Stops
 from workbench.simulate.world import World
 
 __all__ = ["ROUNDS", "Change", "Loss", "Outcome", "Schedule", "build", "draw", "parse", "run", "shrink", "stuck"]
@@ -44,8 +47,10 @@ LIMIT_S = 90.0
 """Virtual seconds that a schedule gets after its last fault before it counts as stuck."""
 
 
-def build(schedule: Schedule) -> tuple[World, Watch]:
-    """The world of a schedule and its watch."""
+def build(
+    schedule: Schedule, journal: Callable[[list[tuple[int, int, int, bytes]], list[Record]], None] | None = None
+) -> tuple[World, Watch]:
+    """The world of a schedule and its watch; ``journal`` as in `World`."""
     config = schedule.run_config()
     watch = Watch(config.learners, config.fragments, bound=claims_bound(schedule))
     world = World(
@@ -53,16 +58,19 @@ def build(schedule: Schedule) -> tuple[World, Watch]:
         offsets(config.fragments, config.period),
         Ledgered(config.fragments),
         FaultPlan(schedule.faults),
+        journal=journal,
         observer=watch,
     )
     for change in schedule.changes:
         world.at(change.at_ns, world.ask, (dict(change.values), "explorer"))
-    world.outlasting = (_lose, _go_on, _want, release_again)
+    stops = Stops(world, schedule.losses, _go_on)
+    world.outlasting = (_lose, _go_on, _want, release_again, stops.ask)
     if schedule.release_every_ns:
         world.at(schedule.release_every_ns, release_again, (world, schedule.release_every_ns))
     for loss in schedule.losses:
-        world.at(loss.at_ns, _lose, (world,))
-        world.at(loss.at_ns + loss.down_ns, _go_on, (world, loss.back))
+        if not loss.ordered:
+            world.at(loss.at_ns, _lose, (world,))
+            world.at(loss.at_ns + loss.down_ns, _go_on, (world, loss.back))
     for at_ns in schedule.wanted_ns:
         world.at(at_ns, _want, (world,))
     return world, watch

@@ -112,6 +112,7 @@ class World:
         self.finished = ""
         self.failed = ""
         self.outlasting: tuple[Callable[..., None], ...] = ()
+        self.after_end: Callable[[World], None] | None = None
         self.lost = False
         self.identity = identity or {}
         self.supervisor = ForeignProcess(SUPERVISOR)
@@ -161,6 +162,8 @@ class World:
             self.striker.look_for_used_up(self.network.acting)
         if self.observer is not None:
             self.observer.after_event(self)
+        if self.finished and self.after_end is not None:
+            self.after_end(self)
 
     def _strike(self, fault: Fault) -> None:
         self.striker.strike(fault)

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections import deque
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -68,6 +70,7 @@ class Recorder:
         try:
             self.header = read_header(self.folder.journal)
             self._commits, self._cost_s, self._titles = 0, 0.0, list[Item]()
+            self._committed: deque[tuple[float, datetime]] = deque()
             self.repository = self._open(in_memory)
             self._load()
         except BaseException:
@@ -139,7 +142,7 @@ class Recorder:
                 break
             self._or_anew(partial(self._transact, contents))
         if self._commits >= COMPACT_COMMITS:
-            store.compact(self.repository, KEEP_S)
+            self._compact()
             self._commits = 0
         if self.events > before:
             # the process may do other work beside, and may have waited: the smaller of the two is ours
@@ -156,6 +159,7 @@ class Recorder:
             if self._lock is None:
                 raise
             shutil.rmtree(self.folder.tape)
+            self._committed.clear()
             self.repository = self._open(in_memory=False)
             self._load()
             return True
@@ -185,6 +189,15 @@ class Recorder:
         self._tables.committed()
         self._titles = []
         self._commits += 1
+        self._committed.append((time.monotonic(), store.now()))
+
+    def _compact(self) -> None:
+        """Drop commits of long ago: by this process's own clock, since somebody may set that of the machine."""
+        long_ago, before = time.monotonic() - KEEP_S, None
+        while self._committed and self._committed[0][0] <= long_ago:
+            before = self._committed.popleft()[1]
+        if before is not None:
+            store.compact(self.repository, before)
 
     def close(self) -> None:
         """Drain what is left, mark the tape closed, compact it and let go of it; then it may not be used.
@@ -206,7 +219,7 @@ class Recorder:
             self.closed = True
             self._commit("closed")
         store.rechunk(self.repository, self._tables.words.words)
-        store.compact(self.repository, 0.0)
+        store.compact(self.repository, store.now())
 
     def release(self) -> None:
         """Let go of the tape without draining or closing it."""

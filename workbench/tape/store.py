@@ -11,7 +11,7 @@ import inspect
 import os
 from collections.abc import Iterable
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -179,9 +179,13 @@ def _rechunk_array(store: Any, root: Any, group_name: str, name: str, words: lis
     return True
 
 
-def compact(repository: Any, keep_s: float) -> None:
-    """Drop commits older than ``keep_s`` seconds, and the files that only they use."""
-    before = datetime.now(UTC) - timedelta(seconds=keep_s)
+def now() -> datetime:
+    """The time that a commit made now would bear."""
+    return datetime.now(UTC)
+
+
+def compact(repository: Any, before: datetime) -> None:
+    """Drop commits that bear an earlier time, and the files that only they use."""
     with writing("its folder"):
         repository.expire_snapshots(before)
         repository.garbage_collect(before)
