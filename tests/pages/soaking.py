@@ -125,8 +125,11 @@ class Measured(NamedTuple):
     server: Any
 
     def figures(self) -> dict[str, float]:
-        """Processor time [s], resident memory [bytes], pages, sessions, events that the seeming run told, ticks, looks
-        at tapes; the longest look, and the longest showing of one, since the last call [s]."""
+        """What it tells of itself.
+
+        Processor time but that of its answers [s], resident memory [bytes], pages, sessions, events that the seeming
+        run told, ticks, looks at tapes; the longest look, and the longest showing of one, since the last call [s].
+        """
         self.server.stdin.write("\n")
         self.server.stdin.flush()
         told: dict[str, float] = json.loads(self.server.stdout.readline())
@@ -204,7 +207,7 @@ def _answer(site: _Site, pages: Any, ticks: list[float], looks: list[float], sho
         gc.collect()
         used, names = me.cpu_times(), [type(one).__name__ for one in gc.get_objects()]
         told = {
-            "cpu_s": used.user + used.system, "rss": me.memory_info().rss,
+            "cpu_s": used.user + used.system - time.thread_time(), "rss": me.memory_info().rss,
             "pages": sum(name in ("_Live", "_Replay", "_Compare") for name in names),
             "documents": names.count("Document"), "figures": names.count("figure"),
             "sessions": len(pages._server.get_sessions("/")),

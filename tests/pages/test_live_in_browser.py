@@ -17,7 +17,7 @@ import pytest
 from tests.engine.real_runs import lives, of_kind, records_of, until
 from tests.pages.axe import assert_accessible
 from tests.pages.serving import LEARNERS, Served
-from tests.pages.tabs import Tab
+from tests.pages.tabs import FIGURES, Tab
 from workbench.engine.control import address_of
 from workbench.engine.launch import Run, attach
 from workbench.engine.layout import CONTROL_FILE
@@ -36,6 +36,13 @@ WATCH = """(cell, words) => {
 }"""
 TITLES = """() => Bokeh.documents.flatMap(one => [...one._all_models.values()])
   .filter(one => one.title?.text && one.x_range).map(one => [one.title.text, one.x_range.end])"""
+SHOWN = f"() => {FIGURES}.map(one => one.title.text)"
+SMOOTH = (
+    f"() => {FIGURES}"
+    """.filter(one => one.title.text.startsWith("loss of training"))
+  .flatMap(one => one.renderers).filter(one => one.visible && one.data_source.data.smooth)
+  .flatMap(one => [[...one.data_source.data.loss], [...one.data_source.data.smooth]]).slice(0, 2)"""
+)
 BANDS = """() => [...Bokeh.documents[0]._all_models.values()]
   .filter(one => one.type === "ColumnDataSource" && one.data.what)
   .flatMap(one => [...one.data.what].filter(text => text.startsWith("fault: ")))"""
@@ -184,6 +191,49 @@ def reach(tab: Tab, title: str) -> float:
     return max(float(end) for said, end in tab.page.evaluate(TITLES) if said.startswith(title))
 
 
+def test_lanes_show_the_last_seconds_or_the_whole_run_one_key_apart(watched: tuple[Tab, Run]) -> None:
+    tab, run = watched
+    page = tab.page
+    page.wait_for_function(f"({TITLES})().some(([title]) => title.startsWith('what each process did in the last'))")
+    page.locator("h1").click()
+    page.keyboard.press("f")
+    page.wait_for_function(f"({TITLES})().some(([title, end]) => title.startsWith('What each process did') && end > 0)")
+    status = run.status()
+    page.wait_for_function(
+        f"({TITLES})().some(([title, end]) => title.startsWith('What each') && end > {status['elapsed_s']} - "
+        f"{status['began_s']})"
+    )
+    page.get_by_role("button", name="whole run: all of it so far").click()
+    page.wait_for_function(f"!({SHOWN})().some(title => title.startsWith('What each process did'))")
+
+
+def test_figures_that_move_have_a_sentence_a_table_and_a_smoothed_line(watched: tuple[Tab, Run]) -> None:
+    tab, _ = watched
+    page = tab.page
+    page.get_by_label("smoothing", exact=True).select_option("more")
+    page.wait_for_function(f"({SMOOTH})().length > 1")
+    loss, smooth = page.evaluate(f"({SMOOTH})()")
+    assert len(loss) == len(smooth) > 2
+    assert min(loss) <= min(smooth) and max(smooth) <= max(loss)
+    page.get_by_label("smoothing", exact=True).select_option("none")
+    for which, word in (("loss", "least"), ("lanes", "L0"), ("figure", "each row of the picture")):
+        page.get_by_role("button", name=f"table: the numbers of the {which}").click()
+        numbers = page.get_by_role("region", name=f"numbers of the {which}")
+        numbers.get_by_text(word).first.wait_for()
+        page.get_by_role("button", name=f"table: the numbers of the {which}").click()
+        numbers.wait_for(state="detached")
+
+
+def test_times_count_from_the_start_of_rounds(watched: tuple[Tab, Run]) -> None:
+    tab, run = watched
+    status = run.status()
+    now_s = status["elapsed_s"] - status["began_s"]
+    reached = [end for title, end in tab.page.evaluate(TITLES) if title.startswith("what each process did in the last")]
+    assert reached and max(reached) - now_s < 5.0 < status["began_s"] + now_s
+    began = next(one for one in records_of(run.path) if one.kind == Kind.ROUNDS_BEGAN)
+    assert status["began_s"] == pytest.approx(began.time_ns / 1e9)
+
+
 def test_a_lasting_fault_is_undone_by_healing(watched: tuple[Tab, Run]) -> None:
     tab, _ = watched
     inject(tab, "slow", 0, factor="4", for_s="0")
@@ -247,6 +297,9 @@ def test_a_second_browser_sees_each_command_and_can_press_nothing(
 def test_a_run_is_stopped_by_two_clicks_and_its_tape_looked_through(watched: tuple[Tab, Run], pictures: Path) -> None:
     tab, _ = watched
     page = tab.page
+    inject(tab, "stall", 0, for_s="0.75")
+    clicks(tab, "stall L0 (for 0.75 s)").get_by_text("on the tape").wait_for()
+    tab.cell(0, "training")
     tab.picture(pictures, "live")
     assert_accessible(tab, "live", pictures)
     page.get_by_role("button", name="stop the run").click()

@@ -210,3 +210,19 @@ def test_nothing_recorded_has_an_order_too() -> None:
     index = CausalIndex(nothing, nothing, np.zeros((0, 0), np.int64), nothing, nothing)
     with pytest.raises(TapeError, match="there is no event 0; the tape has 0 events"):
         index.checked(0)
+
+
+def test_arrows_are_direct_steps_the_nearest_first_and_none_twice() -> None:
+    run = run_of(7)
+    event, deep = len(run.records) // 2, 3
+    found = list(run.order.arrows(event, deep))
+    direct = {(link.event, event, link.how) for link in run.order.direct_causes(event)}
+    direct |= {(event, link.event, link.how) for link in run.order.direct_effects(event)}
+    assert {one[:3] for one in found if abs(one.depth) == 1} == direct
+    assert len({one[:2] for one in found}) == len(found)
+    depths = [abs(one.depth) for one in found]
+    assert depths == sorted(depths) and set(depths) == {1, 2, 3}
+    for one in found:
+        assert (one.cause, one.how) in run.order.direct_causes(one.effect)
+        assert (one.effect == event or run.is_before(one.effect, event)) == (one.depth < 0)
+        assert (one.cause == event or run.is_before(event, one.cause)) == (one.depth > 0)

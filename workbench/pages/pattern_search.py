@@ -123,10 +123,10 @@ class PatternSearch:
         return f"{head} <span>{self._place(count)}</span> {self._parts()} {ways} {close}"
 
     def _here(self) -> int:
-        """The match that the cursor stands in, -1 for none."""
+        """The match that begins at the cursor, or one that it stands in; -1 for none."""
         assert self._found is not None
-        rows = np.flatnonzero((self._found["event"].values == self._event).any(1))
-        return int(rows[0]) if len(rows) else -1
+        rows, parts = np.nonzero(self._found["event"].values == self._event)
+        return int(rows[parts.argmin()]) if len(rows) else -1
 
     def _place(self, count: int) -> str:
         row, found = self._here(), self._found

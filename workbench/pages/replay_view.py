@@ -266,9 +266,10 @@ class ReplayView:
 
     async def _count(self) -> None:
         """Count what became of the tokens, which takes a while on a long tape; the cursor moves meanwhile."""
-        counting = self._session.site.counting
+        loop, site = asyncio.get_running_loop(), self._session.site
+        await loop.run_in_executor(site.drawing, lambda: None)  # behind the figures that are asked for already
         try:
-            await asyncio.get_running_loop().run_in_executor(counting, self.recording.count_tokens)
+            await loop.run_in_executor(site.counting, self.recording.count_tokens)
         except TapeError as error:
             self.say(str(error), bad=True)
             return

@@ -14,7 +14,8 @@ from workbench.views.thin import evenly
 
 ROWS_MAX = 40
 """Of a layer; of more so many, evenly spread."""
-LANE_HIDDEN = ("low", "high", "rows", "colour", "alpha", "middle")
+HEIGHTS = ("low", "high", "rows", "bottom", "top")
+LANE_HIDDEN = (*HEIGHTS, "colour", "alpha", "middle")
 LANE_NAMES = {"time_s": "from [s]", "until_s": "to [s]", "left": "from [s]", "right": "to [s]"}
 HIDDEN = ("index", "level_0")
 
@@ -32,6 +33,10 @@ def figure_table_html(figure: Any, lanes: Sequence[str] = ()) -> str:
     parts = []
     for renderer in figure.select(GlyphRenderer):
         source = renderer.data_source
+        if "image" in source.data and id(source) not in seen:
+            seen.add(id(source))
+            parts += [_image(np.asarray(one, float), _names(figure, lanes)) for one in source.data["image"]]
+            continue
         columns = {name: np.asarray(values) for name, values in source.data.items() if name not in HIDDEN}
         columns = {name: values for name, values in columns.items() if values.ndim == 1 and values.dtype != object}
         if id(source) not in seen and columns and len(next(iter(columns.values()))):
@@ -42,9 +47,30 @@ def figure_table_html(figure: Any, lanes: Sequence[str] = ()) -> str:
     return "".join(part for part in parts if part) or none
 
 
+def _names(figure: Any, lanes: Sequence[str]) -> dict[int, str]:
+    """Names of the rows of an image: those of the lanes, or those that the axis writes."""
+    if lanes:
+        return dict(enumerate(lanes))
+    written = [axis.major_label_overrides for axis in figure.left if axis.major_label_overrides]
+    return {round(at): str(text) for at, text in (written[0] if written else {}).items()}
+
+
+def _image(image: Any, names: dict[int, str]) -> str:
+    """A line for each row of an image that holds something, the uppermost first."""
+    rows = []
+    for number, values in reversed(list(enumerate(image))):
+        there = values[np.isfinite(values)] if values.ndim == 1 else values[:0]
+        if len(there):
+            told = (len(there), there.min(), there.mean(), there.max())
+            rows.append((names.get(number, str(number)), *map(_text, told)))
+    head = "".join(f"<th scope='col'>{name}</th>" for name in ("row", "cells", "least", "mean", "most"))
+    body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><caption>each row of the picture</caption><tr>{head}</tr>{body}</table>" if rows else ""
+
+
 def _with_lanes(columns: dict[str, Any], lanes: Sequence[str]) -> dict[str, Any]:
     """Names of lanes instead of heights, and times in words."""
-    ends = [columns[name] for name in ("low", "high", "rows") if name in columns]
+    ends = [columns[name] for name in HEIGHTS if name in columns]
     heights = [values for values in ends if np.issubdtype(values.dtype, np.number)]
     kept = {LANE_NAMES.get(name, name): values for name, values in columns.items() if name not in LANE_HIDDEN}
     if not heights:

@@ -61,7 +61,7 @@ def loss(
         colour = line_colour(look.theme, number)
         label, dash = name if len(found) > 1 else "validation loss", line_dash(look.theme, number)
         if smooth:
-            raw = hv.Curve((at, values), *dims(across, upward))
+            raw = hv.Curve((at, values), *dims(across, upward), label=label)
             layers.append(raw.opts(color=colour, alpha=FAINT, line_dash=dash, line_width=1.5, backend="bokeh"))
         drawn = smoothed(values, smooth) if smooth else values
         curve = hv.Curve((at, drawn), *dims(across, upward), label=f"{label}, smoothed" if smooth else label)
@@ -73,7 +73,7 @@ def loss(
     struck = _on(next(iter(runs.values())), across) if len(runs) == 1 and not nothing else []
     title = f"Validation loss against {X_LABELS[x].partition(' [')[0]}"
     empty = "nothing was evaluated" if nothing else ""
-    return chart(layers, look, title, (across, upward), struck, empty=empty, legend=len(found) > 1)
+    return chart(layers, look, title, (across, upward), struck, empty=empty, legend=len(found) > 1 or smooth > 0)
 
 
 def _curve(source: Known, x: str) -> tuple[np.ndarray, np.ndarray]:

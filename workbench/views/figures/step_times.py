@@ -126,7 +126,7 @@ def _drawn(lines: Lines, axes: tuple[Axis, Axis], theme: Theme, stairs: str, smo
             area = hv.Area((at, low, high), *dims(*axes, "most"))
             layers.append(area.opts(color=colour, fill_alpha=0.15, line_alpha=0, backend="bokeh"))
         looks = {"color": colour, "line_dash": dash, "line_width": 1.5, "backend": "bokeh"}
-        curve = hv.Curve((at, middle), *dims(*axes), label="" if smooth else name)
+        curve = hv.Curve((at, middle), *dims(*axes), label=name)
         layers.append(curve.opts(interpolation=stairs, alpha=FAINT if smooth else 1.0, **looks))
         if smooth:
             mean = hv.Curve((at, smoothed(middle, smooth)), *dims(*axes), label=f"{name}, smoothed")
