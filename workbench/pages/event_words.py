@@ -56,7 +56,13 @@ def who(said: Said) -> str:
 
 def row_of(event: int, time_s: float, said: Said, rel: str = "", at: bool = False) -> dict[str, Any]:
     """A line of a list of events."""
-    row = {"event": event, "time": f"{time_s:.2f} s", "who": who(said), "text": sentence(said), "rel": rel}
+    row = {
+        "event": event,
+        "time": f"{round(time_s, 2) + 0.0:.2f} s",
+        "who": who(said),
+        "text": sentence(said),
+        "rel": rel,
+    }
     return {**row, "at": True} if at else row
 
 

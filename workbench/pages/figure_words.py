@@ -33,7 +33,7 @@ class FigureWords:
         press = style.do("table", "table", name, pressed=self.tabled, which=self._which)
         region = f'class="scrolled" tabindex="0" role="region" aria-label="numbers of the {self._which}"'
         table = f"<div {region}>{figure_table_html(figure, lanes)}</div>" if self.tabled and figure is not None else ""
-        html = f'<p class="dos"><span class="quiet">{escape(sentence)}</span> {press}</p>{table}'
+        html = f'<p class="dos"><span class="quiet grow">{escape(sentence)}</span> {press}</p>{table}'
         if self.pane.object != html:
             self.pane.object = html
 

@@ -49,6 +49,7 @@ summary:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
 button.do:hover {{ border-color: {TEXT}; }}
 button.do:focus-visible, a:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
 .dos {{ display: flex; flex-wrap: wrap; gap: 6px; align-items: center; }}
+.grow {{ flex: 1 1 14em; }}
 h2.next {{ margin-top: 10px; padding-top: 8px; border-top: 1px solid {HAIR}; }}
 .where {{ font-variant-numeric: tabular-nums; }}
 .mark {{ border: 1px solid {LINE}; border-radius: 4px; padding: 0 6px; font-size: 12px; white-space: nowrap; }}
