@@ -64,7 +64,7 @@ def outcome(stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> C
     def choose(first_difference: str | None, machines: Machines | None = None) -> Report:
         report = Report(first_difference)
 
-        def replay(run: Any, progress: Callable[[int, int], None], upto: int | None, workers: int) -> Report:
+        def replay(run: Any, progress: Callable[[int, int], None], **asked: int | None) -> Report:
             progress(12, 12)
             return report
 

@@ -58,7 +58,7 @@ def test_weights_as_of_every_merge_have_the_digests_of_the_tape(tape: xr.DataTre
     assert {name: values.shape for name, values in names.items()} == {
         name: values.shape for name, values in session.report.weights().items()
     }
-    with pytest.raises(TapeError, match=r"there is no merge 24 to replay up to; the tape holds merges 0 to 23"):
+    with pytest.raises(TapeError, match=r"there is no merge 24; the tape holds merges 0 to 23"):
         session.weights(24)
 
 
@@ -99,6 +99,38 @@ def test_a_replay_ends_at_any_consistent_cut(tape: xr.DataTree, share: float) ->
     merged = tape.wb.events(Kind.MERGED)["event"].values
     assert report.bit_exact or (report.bit_exact is None and not report.steps)
     assert report.merges_compared == cut.mask()[merged].sum()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_replay_begins_at_any_consistent_cut(tape: xr.DataTree, run: Live, workers: int) -> None:
+    merged, stepped = (tape.wb.events(kind)["event"].values for kind in (Kind.MERGED, Kind.STEP_ENDED))
+    for share in (0.0, 0.37, 0.99):
+        cut = tape.wb.cut(time_ns=int(share * int(tape["events"].dataset["time_ns"].values.max())))
+        report = replay(tape, since=cut, workers=workers).report
+        assert report.merges_compared == (~cut.mask()[merged]).sum()
+        assert report.steps == (~cut.mask()[stepped]).sum()
+        assert report.bit_exact and report.final_digest == run.digest
+    piece = replay(tape, since=5, upto=9, workers=workers).report
+    assert piece.bit_exact and 0 < piece.merges_compared <= 4
+    nothing = replay(tape, since=9, upto=5, workers=workers).report
+    assert nothing.bit_exact is None and nothing.merges_compared == 0
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_differs_before_its_beginning_is_passed_over(tape: xr.DataTree, workers: int) -> None:
+    row = tape.wb.events(Kind.MERGED)["event"].values[4]
+    damaged = changed(tape, row, "digest", lambda digest: digest ^ 1)
+    assert replay(damaged, workers=workers).difference.merge == 4
+    assert not replay(damaged, since=3, workers=workers).bit_exact
+    behind = replay(damaged, since=4, workers=workers).report
+    assert behind.bit_exact and behind.merges_compared > 0
+
+
+def test_the_command_compares_what_lies_behind_a_merge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(folder), "--from", "7", "--weights-only"]) == 0
+    assert "merges compared, behind merge 7" in capsys.readouterr().out
+    assert main(["replay", str(folder), "--from", "99"]) == 2
+    assert "there is no merge 99" in capsys.readouterr().err
 
 
 def test_the_command_writes_the_weights_after_a_merge(folder: Path, tape: xr.DataTree, tmp_path: Path) -> None:

@@ -3,7 +3,8 @@
 Exit code 0: bit for bit the same; 1: it differs, and the first event is named.
 On another machine, or with other versions, the entries that differ are named,
 and losses and norms are compared within 1e-6. With --upto only what led to a
-merge is recomputed, and --out holds the weights just after it.
+merge is recomputed, and --out holds the weights just after it; with --from what
+led to a merge is recomputed, as the rest hangs off it, and not compared.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write the weights there, an .npz archive; must not exist yet")
     parser.add_argument(
         "--upto", metavar="MERGE", type=int, help="end just after this merge (from 0; -1 is the last); machines rest"
+    )
+    parser.add_argument(
+        "--from", dest="since", metavar="MERGE", type=int, help="compare only what lies behind this merge and its past"
     )
     parser.add_argument(
         "--workers",
@@ -62,6 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             tape,
             progress=lambda done, total: report(done, total, ""),
             upto=arguments.upto,
+            since=arguments.since,
             workers=arguments.workers,
         )
         result = session.report
@@ -74,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.print_json({**result.to_json(), **machines_json(machines), "config_difference": config})
     else:
-        output.console().print(report_table(result, machines, out, arguments.upto))
+        output.console().print(report_table(result, machines, out, arguments.upto, arguments.since))
     return 1 if result.bit_exact is False or (machines is not None and not machines.equal) else 0
 
 
@@ -143,7 +148,11 @@ def machines_json(machines: MachinesReport | None) -> dict[str, Any]:
 
 
 def report_table(
-    result: ReplayReport, machines: MachinesReport | None, out: Path | None, upto: int | None = None
+    result: ReplayReport,
+    machines: MachinesReport | None,
+    out: Path | None,
+    upto: int | None = None,
+    since: int | None = None,
 ) -> Any:
     """Return the outcome of a replay as a table."""
     from workbench.cli import output
@@ -152,7 +161,7 @@ def report_table(
         ("bit-exact", "nothing to compare" if result.bit_exact is None else result.bit_exact),
         ("verdict", result.verdict),
         ("merges on the tape" if upto is None else f"merges up to {_merge(upto, result.merges)}", result.merges),
-        ("merges compared", result.merges_compared),
+        ("merges compared" if since is None else f"merges compared, behind merge {since}", result.merges_compared),
         ("inner steps compared", result.steps),
         (f"digest of the {_which(upto)}", digest_text(result.final_digest)),
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from workbench.protocol.records import label_of
 from workbench.replay.program import KINDS, OutOfOrder, Step
 
@@ -68,6 +70,11 @@ UNFIT = (ArithmeticError, LookupError, TypeError, ValueError)
 class Findings:
     """Differences of one replay: the first by its place in the journal, how many, and the largest of a number.
 
+    Parameters
+    ----------
+    before : array (events,), bool, optional
+        Events that are executed, because what follows needs them, and not compared.
+
     Attributes
     ----------
     first : Difference or None
@@ -76,7 +83,8 @@ class Findings:
         Largest relative difference of a loss or a norm; infinite if a step could not be executed.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: np.ndarray | None = None) -> None:
+        self.before = before
         self.first: Difference | None = None
         self.count = 0
         self.largest = 0.0
@@ -88,11 +96,19 @@ class Findings:
             return "bit"
         return f"{CLOSE:g}".replace("e-0", "e-") if self.largest <= CLOSE else "diverged"
 
+    def compares(self, event: int) -> bool:
+        """Whether an event (-1: what the run began with) lies in the part that is compared."""
+        return self.before is None or (event >= 0 and not self.before[event])
+
     def note(self, difference: Difference) -> None:
         """Take note of a difference; of all the one that the journal has first is kept.
 
         Of one event what was computed otherwise says more than what the tape has otherwise in two places.
         """
+        if self.compares(difference.event):
+            self._keep(difference)
+
+    def _keep(self, difference: Difference) -> None:
         self.count += 1
         if self.first is None or _order(difference) < _order(self.first):
             self.first = difference
@@ -113,7 +129,8 @@ class Findings:
         """Compare two real numbers bit for bit, and keep their relative difference; whether they are equal."""
         if float(recorded).hex() == float(computed).hex():
             return True
-        self.largest = max(self.largest, relative(recorded, computed))
+        if self.compares(step.event):
+            self.largest = max(self.largest, relative(recorded, computed))
         self.note(_difference(step, process, place, what, repr(float(recorded)), repr(float(computed))))
         return False
 
@@ -124,14 +141,14 @@ class Findings:
     def out_of_order(self, b: OutOfOrder) -> None:
         """Take note of the record at which the programs end."""
         place = (b.event, b.kind.name.lower(), label_of(b.process), -1, -1, "tape")
-        self.note(Difference(*place, "number of the record", str(b.seq), str(b.expected)))
+        self._keep(Difference(*place, "number of the record", str(b.seq), str(b.expected)))
 
     def impossible(self, step: Step, process: int, place: str, why: object) -> Impossible:
         """Take note of a step that cannot be executed; to be raised."""
         self.largest = math.inf
         if isinstance(why, KeyError | IndexError | TypeError):
             why = f"{type(why).__name__}: {why}"
-        self.contradiction(step, process, place, f"cannot be executed: {why}")
+        self._keep(_difference(step, process, place, f"cannot be executed: {why}", "", ""))
         return Impossible(str(why))
 
 

@@ -36,6 +36,7 @@ def replay(
     progress: Progress | None = None,
     order: str | int = "journal",
     upto: Upto | None = None,
+    since: Upto | None = None,
     workers: int = 1,
     kept_bytes: int = KEPT_BYTES,
 ) -> Replayed:
@@ -56,6 +57,9 @@ def replay(
         As recorded, or a random linear extension that hangs off this seed.
     upto : int or Cut, optional
         The end: a merge (row of /merges, from 0) with all that led to it, or a consistent cut (``tape.wb.cut(…)``).
+    since : int or Cut, optional
+        The beginning: what led to this merge, or lies in this cut, is executed, as all that follows hangs off it, and
+        not compared.
     workers : int
         Processes among which the learners are shared; with 1, and where learners take states of each other or of
         snapshots, everything is done in this one.  Same bits.
@@ -83,15 +87,16 @@ def replay(
     check_data(tape, text)
     programs = read_programs(tape.wb.records())
     contradictions = merge_table_differences(tape, programs.merges)
+    before = None if since is None else cut_of(tape, programs, since).mask()
     if upto is not None:
         programs = restricted(programs, cut_of(tape, programs, upto))
 
     def make() -> Execution:
         made: Execution
         if workers > 1 and not programs.carry_states:
-            made = ParallelReplay(config, programs, workers)
+            made = ParallelReplay(config, programs, workers, before)
         else:
-            made = Replay(config, TrainingProgram(config, text), programs)
+            made = Replay(config, TrainingProgram(config, text), programs, before)
         compare_start(made.initial, tape.attrs.get("initial_digest", ""), made.syncer.findings)
         for contradiction in contradictions:
             made.syncer.findings.note(contradiction)
@@ -121,6 +126,8 @@ class Replay:
         Compiled functions and text.
     programs : Programs
         What each process did.
+    before : array (events,), bool, optional
+        Events that are not compared.
 
     Attributes
     ----------
@@ -130,12 +137,14 @@ class Replay:
         Whether nothing more can be executed.
     """
 
-    def __init__(self, config: RunConfig, program: TrainingProgram, programs: Programs) -> None:
+    def __init__(
+        self, config: RunConfig, program: TrainingProgram, programs: Programs, before: np.ndarray | None = None
+    ) -> None:
         self.programs = programs
         self.done = dict.fromkeys(programs.steps, 0)
         self.stopped = False
         self.fragmentation = program.fragmentation
-        self.findings = Findings()
+        self.findings = Findings(before)
         self.initial = initial_weights(config)
         self.syncer = ReplayedSyncer(config, self.fragmentation, self.initial, programs, self.findings)
         self.learners = {

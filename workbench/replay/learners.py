@@ -169,7 +169,7 @@ class ReplayedLearner:
         self.findings.values(step, self.process, "tape", "own step n", step.n, self.n + 1)
         self.n = step.n
         done = self.executor.step(step.n, step.g, self.rate_scale, step.batch, step.accumulation)
-        self.steps += 1
+        self.steps += self.findings.compares(step.event)
         recorded, computed = (step.tokens, step.batch, step.accumulation), done[1:]
         for what, there, here in zip(("tokens", "batch", "accumulation"), recorded, computed, strict=True):
             self.findings.values(step, self.process, PLACE, f"{what} of own step {step.n}", there, here)
@@ -202,7 +202,7 @@ class ReplayedLearner:
         self.findings.values(step, self.process, "tape", "base version of the copy", step.base_version, base)
         self.executor.publish_fragment(p)
         made = self.executor.capture(p, step.n, step.codec, step.poison)
-        self.captures += 1
+        self.captures += self.findings.compares(step.event)
         self._copies[p].append(_Copy(step.round, step.n, step.base_version, step.event))
         same = self.findings.digests(step, self.process, PLACE, "digest of the payload", step.digest, made.digest)
         if step.poison is None or step.poison.kind not in AFTER_CODEC:  # what its receiver could not read was not used

@@ -14,11 +14,15 @@ Taken = tuple[tuple[int, int], ...]
 
 
 class Task(NamedTuple):
-    """What a worker begins with: programs of its learners, and keys (learner, p, round, n) that merges will use."""
+    """What a worker begins with: programs of its learners, and keys (learner, p, round, n) that merges will use.
+
+    Events of ``before`` are not compared.
+    """
 
     config: str
     programs: dict[int, list[Step]]
     wanted: frozenset[tuple[int, int, int, int]]
+    before: np.ndarray | None
 
 
 class Run(NamedTuple):

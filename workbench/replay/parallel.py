@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workbench.config import RunConfig, to_toml
 from workbench.protocol.records import SYNCER
 from workbench.replay.differences import Findings, Impossible
@@ -122,21 +124,23 @@ class ParallelReplay:
     programs : Programs
     workers : int
         Processes for the learners, no more than there are learners.
+    before : array (events,), bool, optional
+        Events that are not compared.
     """
 
-    def __init__(self, config: RunConfig, programs: Programs, workers: int) -> None:
+    def __init__(self, config: RunConfig, programs: Programs, workers: int, before: np.ndarray | None = None) -> None:
         self.programs = programs
         self.fragmentation = fragmentation_of(config)
         self.initial = initial_weights(config)
         own = Programs({SYNCER: programs.steps.get(SYNCER, [])}, None)
-        self._own = Findings()
+        self._own = Findings(before)
         self.syncer = ReplayedSyncer(config, self.fragmentation, self.initial, own, self._own)
         self.stopped = False
         self._done = 0
         self._announced = 0
         self._inbox: queue.Queue[tuple[int, Any]] = queue.Queue()
         self._workers = [
-            _Worker(number, task, self._inbox) for number, task in enumerate(_tasks(config, programs, workers))
+            _Worker(number, task, self._inbox) for number, task in enumerate(_tasks(config, programs, workers, before))
         ]
         self._close = weakref.finalize(self, _end, self._workers)
 
@@ -247,7 +251,7 @@ class ParallelReplay:
         self._close()
 
 
-def _tasks(config: RunConfig, programs: Programs, workers: int) -> list[Task]:
+def _tasks(config: RunConfig, programs: Programs, workers: int, before: np.ndarray | None) -> list[Task]:
     """Learners shared out so that each worker has about as many inner steps."""
     learners = {process: steps for process, steps in programs.steps.items() if process != SYNCER}
     counts = {process: sum(isinstance(step, StepEnded) for step in steps) for process, steps in learners.items()}
@@ -259,12 +263,12 @@ def _tasks(config: RunConfig, programs: Programs, workers: int) -> list[Task]:
         shared[lightest][process] = learners[process]
     wanted = frozenset((c.learner, m.fragment, m.round, c.n) for m in programs.merges for c in m.contributions)
     text = to_toml(config)
-    return [Task(text, dict(sorted(shared[number].items())), wanted) for number in range(len(loads))]
+    return [Task(text, dict(sorted(shared[number].items())), wanted, before) for number in range(len(loads))]
 
 
 def combined(parts: list[Findings]) -> Findings:
     """All findings as one: the first by its place in the journal, counts added, the largest difference."""
-    found = Findings()
+    found = Findings(parts[0].before)
     for part in parts:
         if part.first is not None and (found.first is None or part.first.event < found.first.event):
             found.first = part.first

@@ -28,9 +28,9 @@ class ReplayReport(NamedTuple):
         Every value that was compared is the tape's, and everything on the tape was executed; None if the tape holds
         neither step nor merge, so that there was nothing to compare.
     merges, merges_compared : int
-        On the tape, and recomputed.
+        On the tape, and recomputed and compared.
     steps, captures : int
-        Inner steps and contributions recomputed.
+        Inner steps and contributions recomputed and compared.
     match : str
         ``bit``, ``1e-6`` (only digests differ; all losses and norms agree within that) or ``diverged``.
     largest : float
@@ -155,10 +155,12 @@ def report_of(
     environment: tuple[str, ...] = (),
 ) -> ReplayReport:
     """The report on an execution that has come to its end, with its inner steps and captures."""
+    passed = [m.event for m in programs.merges[: syncer.merges]]
+    compared = sum(map(findings.compares, passed))
     return ReplayReport(
-        bit_exact=False if findings.count else (True if steps + syncer.merges > 0 else None),
+        bit_exact=False if findings.count else (True if steps + compared > 0 else None),
         merges=len(programs.merges),
-        merges_compared=syncer.merges,
+        merges_compared=compared,
         steps=steps,
         captures=captures,
         match=findings.match,

@@ -24,7 +24,7 @@ def merge_number(programs: Programs, merge: int) -> int:
     total, merge = len(programs.merges), whole(merge, "merge")
     if not -total <= merge < total:
         numbered = f"merges 0 to {total - 1} (-1 is the last, -{total} the first)" if total else "no merge"
-        raise TapeError(f"there is no merge {merge} to replay up to; the tape holds {numbered}")
+        raise TapeError(f"there is no merge {merge}; the tape holds {numbered}")
     return merge % total
 
 

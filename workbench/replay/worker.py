@@ -87,7 +87,7 @@ class Worker:
         program = TrainingProgram(config, open_text(config.data))
         initial = initial_weights(config)
         self.connection, self.programs = connection, task.programs
-        self.mail, self.findings = _Mail(connection, task, initial), Findings()
+        self.mail, self.findings = _Mail(connection, task, initial), Findings(task.before)
         syncer: Any = self.mail
         self.learners = {
             process: ReplayedLearner(config, process, program, initial, syncer, self.findings)
