@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from tests.analysis.runs import began, ended, fault, healed, joined, rec
+from tests.analysis.runs import began, ended, fault, healed, joined, lost, rec
 from workbench.analysis.arrays.fault_effects import fault_effects
-from workbench.analysis.arrays.incidents import own_ends, settings_changed
+from workbench.analysis.arrays.incidents import left_by_hand, own_ends, settings_changed
 from workbench.analysis.arrays.refusals import quarantines, refused
 from workbench.analysis.from_records import tables
 from workbench.cli.pages.incidents import sentences
@@ -42,6 +42,30 @@ def test_only_ends_that_no_fault_explains_are_told_with_the_last_line() -> None:
     ]
     told = dict(sentences({**NOTHING, "syncer_restarts": 0, "own_ends": found[:1], "settings_changed": []}))
     assert told == {"ended by itself": "L1 at 7 s, exit 3: RuntimeError: no more text"}
+
+
+def test_processes_that_nobody_watched_are_told_with_what_came_after() -> None:
+    started = rec(Kind.PROCESS_STARTED, 0, SUPERVISOR, peer=process_of(1), value=1.0)
+    found = left_by_hand(
+        tables(
+            run(
+                started,
+                lost(1, 3, "heartbeat"),
+                lost(0, 4, "socket"),
+                joined(0, 4.5, 1, "rejoin"),
+                lost(0, 7, "socket"),
+                joined(0, 9.5, 2),
+                lost(0, 12, "left"),
+            )
+        )
+    )
+    assert [(row["learner"], row["time_s"], row["again_s"]) for row in found] == [(0, 7.0, 2.5), (0, 12.0, None)]
+    told = [said for name, said in sentences({**NOTHING, "syncer_restarts": 0, "own_ends": [], "left_by_hand": found,
+                                              "settings_changed": []}) if name == "left"]  # fmt: skip
+    assert told == [
+        "L0 at 7 s, its connection closed; another came 2.5 s later",
+        "L0 at 12 s, it left in order; it never came again",
+    ]
 
 
 def test_settings_that_changed_are_told_with_who_and_when() -> None:

@@ -130,6 +130,36 @@ def own_ends(tables: Tables) -> list[dict[str, Any]]:
     return found
 
 
+def left_by_hand(tables: Tables) -> list[dict[str, Any]]:
+    """Processes that no supervisor watched and that were lost for good before the run's end, as the syncer saw it.
+
+    Returns
+    -------
+    list of dict
+        ``learner``, ``time_s``, ``reason`` (of its loss), ``again_s`` (until another process of it joined, or None).
+    """
+    events = tables["events"]
+    peers, values, times = events["peer"], events["value"], events["time_ns"]
+    watched = {(int(peers[e]), int(values[e])) for e in events_of(tables, Kind.PROCESS_STARTED)}
+    joins = events_of(tables, Kind.LEARNER_JOINED)
+    joins = joins[[(int(peers[e]), int(values[e])) not in watched for e in joins]] if len(joins) else joins
+    found = []
+    for event in events_of(tables, Kind.LEARNER_LOST).tolist():
+        mine = joins[peers[joins] == peers[event]]
+        before, after = mine[mine < event], mine[mine > event]
+        came_back = len(after) and len(before) and values[after[0]] == values[before[-1]]
+        if not len(before) or came_back or str(events["reason"][event]) in ("ended", "removed"):
+            continue
+        again = float((times[after[0]] - times[event]) * NS) if len(after) else None
+        found.append({
+            "learner": learner_of(int(peers[event])),
+            "time_s": float(since_began(tables, times[event])),
+            "reason": str(events["reason"][event]),
+            "again_s": again,
+        })  # fmt: skip
+    return found
+
+
 def settings_changed(tables: Tables) -> list[dict[str, Any]]:
     """Live settings that were accepted, in order: ``time_s``, ``revision``, ``who``, ``values``."""
     events, details = tables["events"], details_of(tables, Kind.SETTING_CHANGED)

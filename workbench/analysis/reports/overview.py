@@ -35,8 +35,8 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
         ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
-        ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``, ``resumes``) and
-        ``learners``, one row each.
+        ``left_by_hand``, ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``,
+        ``resumes``) and ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -62,6 +62,7 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
             "own_stops": incidents.own_stops(tables),
             "syncer_restarts": incidents.syncer_restarts(tables),
             "own_ends": incidents.own_ends(tables),
+            "left_by_hand": incidents.left_by_hand(tables),
             "settings_changed": incidents.settings_changed(tables),
             "refused": refusals.refused(tables),
             "quarantines": refusals.quarantines(tables),

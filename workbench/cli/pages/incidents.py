@@ -10,6 +10,13 @@ from workbench.cli import output, words
 from workbench.protocol.faults import COUNTED_KINDS
 
 FAULTS_MAX = 8
+LOSSES = {
+    "socket": "its connection closed",
+    "heartbeat": "nothing was heard of it",
+    "unanswered": "it did not answer",
+    "superseded": "another process took its place",
+    "left": "it left in order",
+}
 
 
 def show(report: Mapping[str, Any]) -> Iterator[Any]:
@@ -100,6 +107,15 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for row in ends:
         said = f": {row['line']}" if row["line"] else ""
         yield "ended by itself", f"{row['process']} {words.at(row['time_s'])}, {row['how']}{said}"
+    if more:
+        yield "", str(more)
+    left, more = output.some(found.get("left_by_hand", []), FAULTS_MAX)
+    for row in left:
+        again = (
+            "it never came again" if row["again_s"] is None else f"another came {words.seconds(row['again_s'])} later"
+        )
+        how = LOSSES.get(row["reason"], row["reason"])
+        yield "left", f"{words.label(row['learner'])} {words.at(row['time_s'])}, {how}; {again}"
     if more:
         yield "", str(more)
     changes, more = output.some(found["settings_changed"], FAULTS_MAX)
