@@ -184,7 +184,7 @@ def test_the_critical_path_of_the_same(tmp_path: Path) -> None:
     ]
     assert path.longest.name == "grace"
     assert path.seconds == pytest.approx(1.14)
-    assert str(path).splitlines()[4] == "    0.490 s  grace, waited for L2"
+    assert str(path).splitlines()[3] == "    490.00 ms  until grace, waited for L2"
     kinds = tape["events"].dataset["kind"].values
     because = {stage.name: kinds[stage.because] for stage in path.stages if stage.because >= 0}
     assert because == {

@@ -65,10 +65,11 @@ class CriticalPath(NamedTuple):
         return {**self._asdict(), "stages": [stage._asdict() for stage in self.stages], "seconds": self.seconds}
 
     def __str__(self) -> str:
-        lines = [f"merge {self.merge} (round {self.round}, fragment {self.fragment}), {self.seconds:.3f} s"]
-        for stage in self.stages:
+        head = f"merge {self.merge} (round {self.round}, fragment {self.fragment})"
+        lines = [f"{head}: {1e3 * self.seconds:.2f} ms from the opening of its round, in these stages"]
+        for stage in (s for s in self.stages if s.name != "opened"):
             waited = f", waited for {', '.join(stage.waited_for)}" if stage.waited_for else ""
-            lines.append(f"{stage.seconds:9.3f} s  {stage.name}{waited}")
+            lines.append(f"{1e3 * stage.seconds:10.2f} ms  until {stage.name.replace('_', ' ')}{waited}")
         return "\n".join(lines)
 
 
