@@ -155,7 +155,9 @@ def test_a_storm_of_too_many_faults_in_virtual_time(refused: Refused, tmp_path: 
 
 def test_a_folder_that_holds_something_is_left_alone(small_run: Path, refused: Refused, tmp_path: Path) -> None:
     run = Path(shutil.copytree(small_run, tmp_path / "run"))
-    assert f"try --out {tmp_path / 'run-2'}" in refused("train", "--out", run)
+    assert f"already holds a run; give a new folder, for example --out {tmp_path / 'run-2'}" in refused(
+        "train", "--out", run
+    )
     assert "exists" in refused("train", "--out", run / "config.toml")
     assert "Not a directory" in refused("train", "--out", run / "config.toml" / "inside")
 

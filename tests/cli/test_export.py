@@ -9,9 +9,13 @@ import pytest
 import xarray as xr
 
 from tests.analysis.comparing.test_comparison import run
+from tests.cli.test_lost_runs import files_up_to
+from workbench import views
 from workbench.analysis.exporting.export import WRITERS
 from workbench.cli.export import TABLES
 from workbench.cli.main import main
+from workbench.tape import open_tape
+from workbench.tape.errors import StorageFull
 
 Tell = Callable[..., dict[str, Any]]
 
@@ -57,3 +61,27 @@ def test_a_place_that_takes_nothing(format: str, name: str, tmp_path: Path, caps
     said = capsys.readouterr().err
     assert f"--out /proc/{name}: " in said and "the folder /proc " in said and "folder" in said.split("; type")[1]
     assert said.count("\n") == 1 and "Errno" not in said
+
+
+@pytest.mark.parametrize("name", ["x.nc", "x.json", "x.json.gz", "x.gif", "x.svg", "csv", "x.npz"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    name: str, small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forms = {".nc": "netcdf", ".json": "perfetto", ".gz": "perfetto", ".gif": "gif", ".svg": "svg", "": "csv"}
+    suffix = Path(name).suffix
+    words = ["export", str(small_run), "--format", forms[suffix]] if suffix in forms else ["replay", str(small_run)]
+    more = ["--picture", "lanes"] if suffix == ".svg" else []
+    with files_up_to(500):
+        assert main([*words, "--out", str(tmp_path / name), *more]) == 3
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("workbench: ")]
+    assert len(said) == 1
+    assert f"no room for {tmp_path / name}: the disk is full; what was begun is removed; free space there" in said[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_that_finds_no_room_leaves_what_was_there(small_run: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("before", encoding="utf-8")
+    with files_up_to(500), pytest.raises(StorageFull, match="what was begun is removed"):
+        views.save(views.goodput(open_tape(small_run)), page)
+    assert page.read_text(encoding="utf-8") == "before" and list(tmp_path.iterdir()) == [page]

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.cli.test_lost_runs import files_up_to
 from workbench.cli.main import main
 from workbench.cli.what_if import moved_of
 from workbench.config import ConfigError
+from workbench.protocol.records import Kind
+from workbench.replay.counterfactual.writing import RunWriter
+from workbench.tape import JournalWriter, read_journal
 
 
 def test_an_arithmetic_question_is_answered_exactly(
@@ -104,3 +110,71 @@ def test_moved() -> None:
     assert moved_of("3=2.5") == (3, 2.5)
     with pytest.raises(ConfigError, match="as in --move 1=2"):
         moved_of("x=2")
+
+
+def test_a_full_disk_leaves_whole_answers_alone(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "child"
+    for words in (["--set", "merge=mean"], ["--without", "kill:1"], ["--resimulate"]):
+        capsys.readouterr()
+        with files_up_to(60_000):
+            assert main(["what-if", str(small_run), *words, "--out", str(out)]) == 3
+        (said,) = [line for line in capsys.readouterr().err.splitlines() if line.startswith("workbench: ")]
+        assert f"no room for the answer in {out}: the disk is full; what was begun of the answer is removed" in said
+        assert not out.exists()
+
+
+def interrupted_in(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Ctrl-C come at the 100th write of the answer in a folder of that name."""
+    append, counted = RunWriter.append, [0]
+
+    def appending(self: RunWriter, *words: Any) -> None:
+        append(self, *words)
+        counted[0] += self.folder.path.name == name
+        if counted[0] == 100 and self.folder.path.name == name:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(RunWriter, "append", appending)
+
+
+def test_ctrl_c_says_what_is_left(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "child"
+    words = ["what-if", str(small_run), "--resimulate", "--out", str(out)]
+    interrupted_in("child", monkeypatch)
+    assert main(words) == 130
+    assert "interrupted; what was begun of the answer is removed\n" in capsys.readouterr().err
+    assert not out.exists()
+    interrupted_in("seed-1", monkeypatch)
+    assert main([*words, "--seeds", "2"]) == 130
+    assert f"whole are {out / 'seed-0'}, what else was begun is removed\n" in capsys.readouterr().err
+    assert [each.name for each in out.iterdir()] == ["seed-0"]
+    assert main([*words, "--seeds", "2"]) == 2
+    said = capsys.readouterr().err
+    assert f"already holds answers of an earlier question (seed-0 whole); delete them (rm -r {out}) or give a" in said
+
+
+def test_a_folder_in_which_an_answer_was_killed_is_named(
+    small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What kill -9 leaves: a journal without an end, and no tape."""
+    out = tmp_path / "child"
+    words = ["what-if", str(small_run), "--resimulate", "--out", str(out)]
+    assert main(words) == 0
+    whole = read_journal(out / "journal")
+    half = next(i for i, record in enumerate(whole.records) if record.kind == Kind.MERGED and record.version == 3)
+    shutil.rmtree(out / "tape")
+    (out / "journal").unlink()
+    with JournalWriter(out / "journal", whole.header) as journal:
+        journal.append(whole.records[: half + 1])
+    merges = sum(record.kind == Kind.MERGED for record in whole.records[: half + 1])
+    capsys.readouterr()
+    assert main(words) == 2
+    assert capsys.readouterr().err == (
+        f"workbench: {out} already holds a run that was cut off after {merges} of 60 merges; delete it (rm -r {out}) "
+        f"or give a new folder, for example --out {out}-2\n"
+    )
+    assert main([*words[:-1], str(small_run)]) == 2
+    assert f"{small_run} already holds a run; give a new folder" in capsys.readouterr().err

@@ -75,6 +75,6 @@ def test_a_run_is_stopped_however_often_ctrl_c_is_pressed(folder: RunFolder) -> 
 
 def test_a_full_disk_is_said_with_its_place() -> None:
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert _said(full, Path("r")) == "no room for r; free space, or give another folder with --out"
+    assert _said(full, Path("r")).startswith("no room for r: the disk is full; free space there, or ")
     gone = OSError(errno.EIO, os.strerror(errno.EIO), "r/slots")
     assert _said(gone, Path("r")) == f"r/slots: {os.strerror(errno.EIO)}"

@@ -203,7 +203,7 @@ def test_a_full_disk_leaves_whole_frames_and_a_usable_writer(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, (whole + 40, hard))
         try:
             for _ in range(2):
-                with pytest.raises(StorageFull, match="free space and append again"):
+                with pytest.raises(StorageFull, match="free space there before more"):
                     journal.append([step(2, reason="z" * 100)])
                 assert path.stat().st_size == whole == journal.offset
         finally:

@@ -151,7 +151,9 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, WRONG_PATHS) or (isinstance(error, OSError) and error.errno in WRONG_NAMES):
         return _shortened(str(error)), WRONG
     if isinstance(error, OSError):
-        return str(error), LOST
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        where = error.filename or "what was being written"
+        return (f"no room for {where}: the disk is full; free space there" if full else str(error)), LOST
     return f"unexpected {type(error).__name__}: {error} (--debug shows the traceback)", LOST
 
 

@@ -92,14 +92,11 @@ def out_of(arguments: argparse.Namespace, config: RunConfig) -> Path:
     ConfigError
         If something is there already.
     """
+    from workbench.tape.taken import check_free
+
     if arguments.out is None:
         stem = f"{config.preset or 'run'}-s{config.seed}"
         return next(path for n in range(1, 10**9) if not (path := RUNS / f"{stem}-{n}").exists())
     out = Path(arguments.out)
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise ConfigError(f"--out {out} exists; allowed: a new or an empty folder (try --out {_free(out)})")
+    check_free(out)
     return out
-
-
-def _free(path: Path) -> Path:
-    return next(p for n in range(2, 10**9) if not (p := path.with_name(f"{path.name}-{n}")).exists())

@@ -125,11 +125,15 @@ def try_to_write(path: Path, folder: Path) -> None:
     ConfigError
         It does not.
     """
+    from workbench.tape.errors import is_full, no_room
+
     partial = partial_name(path)
     try:
         partial.touch(mode=0o600)
         partial.unlink()
     except OSError as error:
+        if is_full(error):
+            raise no_room(path, "nothing of it is left") from error
         raise ConfigError(
             f"--out {path}: nothing can be written to the folder {folder} ({error.strerror}); type a file in another "
             "folder"
@@ -217,12 +221,18 @@ def write_weights(path: Path, weights: Mapping[str, Any]) -> None:
     """
     import numpy as np
 
+    from workbench.tape.errors import is_full, no_room
+
     partial = partial_name(path)
     try:
         with partial.open("wb") as file:
             np.savez(file, allow_pickle=False, **weights)
         _name_it(partial, path)
-    except FileExistsError as error:
+    except OSError as error:
+        if is_full(error):
+            raise no_room(path, "what was begun is removed") from error
+        if not isinstance(error, FileExistsError):
+            raise
         raise ConfigError(f"--out {path}: this file exists by now, and nothing is overwritten; type another") from error
     finally:
         partial.unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from workbench.engine.links import Link
 from workbench.engine.requests import Requests
 from workbench.engine.runtime_folder import RuntimeFolder
 from workbench.engine.timers import Timers
-from workbench.tape.errors import FULL, TapeError
+from workbench.tape.errors import FULL, TapeError, no_room
 from workbench.tape.lock import FileLock
 from workbench.tape.run_folder import RunFolder
 
@@ -64,7 +64,7 @@ def main() -> int:
 def _said(error: OSError, run: Path) -> str:
     """What the operating system refused, and where."""
     if error.errno in FULL:
-        return f"no room for {error.filename or run}; free space, or give another folder with --out"
+        return str(no_room(error.filename or run))
     return f"{error.filename or run}: {error.strerror or error}"
 
 

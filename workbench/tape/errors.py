@@ -21,6 +21,31 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors of the operating system that mean that nothing more can be written."""
 
 
+def no_room(what: str | Path, remark: str = "") -> StorageFull:
+    """Error of a full disk: what was being written, what has become of it, and what to do.
+
+    Parameters
+    ----------
+    what : str or path
+        What was being written, with its path.
+    remark : str
+        What is left of it.
+    """
+    return StorageFull(
+        f"no room for {what}: the disk is full{f'; {remark}' if remark else ''}; free space there, or give a place on "
+        "another disk with --out"
+    )
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether an error, or one that it was raised from, means that nothing more can be written."""
+    while error is not None:
+        if isinstance(error, StorageFull) or (isinstance(error, OSError) and error.errno in FULL):
+            return True
+        error = error.__cause__
+    return False
+
+
 def first_line(error: BaseException) -> str:
     """First line of an error's text; the libraries below print whole call stacks."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -160,8 +160,8 @@ class JournalWriter:
         if written != len(data):
             os.ftruncate(self._fd, self.offset)
             raise StorageFull(
-                f"no room for {len(data)} bytes in {self.path} ({reason}); the journal is whole up to byte "
-                f"{self.offset}; free space and append again"
+                f"no room for {len(data)} bytes in {self.path} ({reason}); it is whole up to byte {self.offset}, and "
+                "read up to there; free space there before more is written"
             )
         if self._fsync:
             os.fsync(self._fd)

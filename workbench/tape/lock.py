@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-from workbench.tape.errors import FULL, StorageFull, TapeError
+from workbench.tape.errors import FULL, TapeError, no_room
 
 
 class FileLock:
@@ -36,7 +36,7 @@ class FileLock:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             if error.errno in FULL:
-                raise StorageFull(f"no room for {path}; free space and try again") from error
+                raise no_room(path) from error
             raise
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from workbench.config import ConfigError
-from workbench.tape.errors import StorageFull, TapeError
-from workbench.tape.lock import held, holder
+from workbench.tape.errors import FULL, TapeError, no_room
+from workbench.tape.lock import held
 
 
 @dataclass(frozen=True)
@@ -91,30 +90,20 @@ def create_run_folder(path: str | Path, config_toml: str) -> RunFolder:
     try:
         folder.path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if any(folder.path.iterdir()):
-            what = "a run" if folder.config.exists() or folder.journal.exists() else "other files"
-            writer = holder(folder.supervisor_lock) or holder(folder.journal_lock)
-            what += f", which process {writer} writes" if writer else ""
-            raise ConfigError(
-                f"{folder.path} already holds {what}; give a new folder, for example --out {_free_name(folder.path)}"
-            )
+            from workbench.tape.taken import check_free
+
+            check_free(folder.path)
         folder.snapshots.mkdir(mode=0o700)
         folder.logs.mkdir(mode=0o700)
         with open(os.open(folder.config, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(config_toml)
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StorageFull(f"no room for a run in {folder.path}; free space or give another with --out") from error
+        if error.errno in FULL:
+            raise no_room(f"a run in {folder.path}") from error
         raise ConfigError(
             f"{folder.path} cannot be made a run folder: {error.strerror}; give another with --out"
         ) from error
     return folder
-
-
-def _free_name(path: Path) -> Path:
-    number = 2
-    while path.with_name(f"{path.name}-{number}").exists():
-        number += 1
-    return path.with_name(f"{path.name}-{number}")
 
 
 def open_run_folder(path: str | Path) -> RunFolder:

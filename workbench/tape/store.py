@@ -124,7 +124,8 @@ def writing(what: Any) -> Any:
         text = str(error).lower()
         if any(sign in text for sign in ("no space left", "os error 28", "file too large", "quota")):
             raise StorageFull(
-                f"no room for the tape in {what}; it is whole up to its last commit; free space and drain again"
+                f"no room for the tape in {what}: the disk is full; it is whole up to its last commit, and the journal "
+                "beside it holds the rest; free space there and open the run again (workbench inspect)"
             ) from error
         if "timestamp" in text:
             raise ClockStepped(f"the tape in {what} was written later than it is now: {first_line(error)}") from error

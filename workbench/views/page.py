@@ -11,6 +11,7 @@ from typing import Any
 from bokeh.embed import components
 from bokeh.util.paths import bokehjs_path
 
+from workbench.analysis.exporting.target import Target
 from workbench.config import ConfigError
 from workbench.views.palette import theme_of
 
@@ -90,10 +91,14 @@ def save(figures: Figures, path: str | PathLike[str], title: str = "workbench", 
     Raises
     ------
     ConfigError
-        Unless the file's name ends in .html.
+        Unless the file's name ends in .html, and may be a file's.
+    StorageFull
+        There is no room for it; a file that was there stays.
     """
     target = Path(path)
     if target.suffix != ".html":
         raise ConfigError(f"{target} does not end in .html; type {target.with_suffix('.html')}")
-    target.write_text(to_html(figures, title, theme), encoding="utf-8")
+    text = to_html(figures, title, theme)
+    with Target(target, folder=False, force=True) as partial:
+        partial.write_text(text, encoding="utf-8")
     return target

@@ -65,7 +65,7 @@ def test_a_fault_is_not_removed_and_moved(killed: Told, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_holds_something_is_refused_before_anything_is_computed(quiet: Told) -> None:
-    with pytest.raises(ConfigError, match="new or an empty folder"):
+    with pytest.raises(ConfigError, match="already holds a run; give a new folder"):
         wb.what_if(quiet.path, merge="mean", out=quiet.path)
 
 

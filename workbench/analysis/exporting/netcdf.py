@@ -24,7 +24,9 @@ def write(tape: xr.DataTree, path: Path) -> None:
         where: {str(name): {"zlib": True, "complevel": LEVEL} for name in data.data_vars if data[name].dtype != object}
         for where, data in datasets.items()
     }
-    tree.to_netcdf(path, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+    # HDF5 neither says in a line that a disk is full nor lets go of a file that it could not end: it gets memory
+    made = tree.to_netcdf(None, engine="h5netcdf", format="NETCDF4", encoding=encoding)
+    path.write_bytes(made)
 
 
 def _plain(data: xr.Dataset) -> xr.Dataset:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 
 from workbench.config import ConfigError
-from workbench.tape.errors import FULL
+from workbench.tape.errors import FULL, is_full, no_room
 
 
 class Target:
@@ -29,6 +29,8 @@ class Target:
     ------
     ConfigError
         The name is taken, or cannot be one.
+    StorageFull
+        On entering and leaving: there is no room for it.
     """
 
     def __init__(self, path: Path, *, folder: bool, force: bool) -> None:
@@ -77,7 +79,7 @@ class Target:
             self._begin()
         except OSError as error:  # a place that takes nothing whatever its mode says, such as /proc
             if error.errno in FULL:
-                raise
+                raise no_room(self.path, "nothing of it is left") from error
             parent = self.path.resolve().parent
             raise ConfigError(
                 f"--out {self.path}: nothing can be written to the folder {parent} ({error.strerror}); type a name in "
@@ -101,6 +103,8 @@ class Target:
                 self._name_it()
         finally:
             self._remove(self._partial)
+        if is_full(error):
+            raise no_room(self.path, "what was begun is removed") from error
 
     def _name_it(self) -> None:
         if os.path.lexists(self.path):

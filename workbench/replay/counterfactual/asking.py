@@ -29,7 +29,14 @@ from workbench.replay.counterfactual.put_in import PutIn
 from workbench.replay.counterfactual.renumbering import Renumbered
 from workbench.replay.counterfactual.retelling import Retelling
 from workbench.replay.counterfactual.turn import Turn, openings, turn_of
-from workbench.replay.counterfactual.writing import RunWriter, checked_folder, free_folder, header_of, parent_of
+from workbench.replay.counterfactual.writing import (
+    RunWriter,
+    answering,
+    checked_folder,
+    free_folder,
+    header_of,
+    parent_of,
+)
 from workbench.replay.environment import adopt_threads, check_data
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.shelves import InMemory
@@ -105,6 +112,8 @@ def what_if(
         There is no tape, or it lacks what the question needs.
     ConfigError
         A change that no tape can answer for, or an unknown key, value or fault.
+    StorageFull, KeyboardInterrupt
+        A full disk, Ctrl-C: what is whole is named, the rest is removed.
     """
     folder = free_folder() if out is None else checked_folder(Path(out))
     parent = read_parent(run, path)
@@ -117,7 +126,8 @@ def what_if(
         check_live(wanted.values, from_round, last)
         check_alone(wanted.values, bool(faults.removed or faults.added), resimulate)
     question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
-    return question.answer(folder)
+    with answering(folder) as question.whole:
+        return question.answer(folder)
 
 
 @dataclass
@@ -133,6 +143,7 @@ class _Question:
     drawn: Counter[str] = field(default_factory=Counter)
     learners: AtBranch | None = None
     told: int = -1
+    whole: list[Path] = field(default_factory=list)
 
     def answer(self, out: Path) -> WhatIf:
         """Make the children, and compare."""
@@ -198,6 +209,7 @@ class _Question:
         paths = [out] if self.seeds == 1 else [out / f"seed-{seed}" for seed in range(self.seeds)]
         for seed, path in enumerate(paths):
             make(path, seed, seed == self.seeds - 1)
+            self.whole.append(path)
         return paths
 
     def _kept(self, path: Path, told: Retelling, program: TrainingProgram, kind: str) -> Path:
@@ -207,6 +219,7 @@ class _Question:
         writer = RunWriter(path, self.config, header_of(self.parent, self.config, program, clock, lineage))
         writer.take(told.log)
         writer.close(bool(self.parent.header["closed"]))
+        self.whole.append(path)
         return path
 
     def _branched(self, path: Path, seed: int, told: Retelling, branch: Branch, alone: bool) -> None:

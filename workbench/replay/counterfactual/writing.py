@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from workbench.algorithms.digest import digest
-from workbench.config import ConfigError, RunConfig, to_toml
+from workbench.config import RunConfig, to_toml
 from workbench.protocol.records import Record
 from workbench.replay.counterfactual.parent import Parent
 from workbench.tape import Input, JournalWriter, Recorder, create_run_folder
+from workbench.tape.errors import is_full, no_room
+from workbench.tape.taken import check_free
 from workbench.training.program import TrainingProgram
 from workbench.training.run_header import run_header
 
@@ -31,9 +35,55 @@ def checked_folder(path: Path) -> Path:
     ConfigError
         It holds something.
     """
-    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        raise ConfigError(f"--out {path} exists; allowed: a new or an empty folder")
+    check_free(path)
     return path
+
+
+@contextmanager
+def answering(out: Path) -> Iterator[list[Path]]:
+    """Leave whole answers alone behind where Ctrl-C or a full disk ends a question: asked again it gives the same.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of the answer, free.
+
+    Yields
+    ------
+    list of Path
+        To be told which children are whole.
+
+    Raises
+    ------
+    KeyboardInterrupt
+    StorageFull
+        With what is left.
+    """
+    existed, whole = out.exists(), list[Path]()
+    try:
+        yield whole
+    except BaseException as error:
+        full = is_full(error)
+        if not full and not isinstance(error, KeyboardInterrupt):
+            raise
+        _remove_begun(out, whole, existed)
+        left = f"whole are {', '.join(map(str, whole))}, what else was begun is removed" if whole else GONE
+        raise (no_room(f"the answer in {out}", left) if full else KeyboardInterrupt(f"interrupted; {left}")) from error
+
+
+GONE = "what was begun of the answer is removed"
+
+
+def _remove_begun(out: Path, whole: Sequence[Path], existed: bool) -> None:
+    if not out.is_dir() or out in whole:
+        return
+    for each in out.iterdir():
+        if each.is_dir() and each not in whole:
+            shutil.rmtree(each)
+        elif not each.is_dir():
+            each.unlink()
+    if not existed and not whole:
+        out.rmdir()
 
 
 def parent_of(parent: Parent, event: int | None, kind: str, shared: int, recomputed: bool) -> dict[str, Any]:
