@@ -196,3 +196,14 @@ def test_a_syncer_that_says_nothing_is_said_to_be_silent() -> None:
     lines = {one.label: one for one in heading(status(syncer=stopped))}
     assert lines["syncer"].text == "stopped, silent for 12 s: what is shown of merges and learners is as old"
     assert "syncer" not in {one.label for one in heading(status(syncer={**stopped, "silent_s": 0.4}))}
+
+
+def test_a_narrow_terminal_cuts_neither_the_legend_nor_the_pid() -> None:
+    found = status(1)
+    found["learners"][0] = learner(0, where="node-7.rack.example.org, pid 4711", starts=2)
+    assert drawn(found)[7].endswith("start 2, on node-7, p…")
+    assert drawn(found, width=100)[7].endswith("start 2, on node-7, pid 4711")
+    narrow = drawn(found, width=60)
+    assert narrow[-2:] == ["loss: nats per byte of its last batch", "behind: versions, mean over fragments"]
+    address = learner(0, where="10.0.0.7, pid 4711")
+    assert drawn(found | {"learners": [address]}, width=100)[7].endswith("on 10.0.0.7, pid 4711")

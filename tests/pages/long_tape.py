@@ -39,7 +39,6 @@ def write_long(folder: Path, events: int) -> Path:
             assert len(world.records) > laid, world.failed
             journal.append(world.records[laid:])
             laid = len(world.records)
-    recorder = Recorder(folder)
-    recorder.drain()
-    recorder.release()
+    with Recorder(folder) as recorder:
+        recorder.drain()
     return folder

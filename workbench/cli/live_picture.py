@@ -21,7 +21,8 @@ LINE_MAX = 66
 """Characters of a line of the heading that fit a terminal of the usual width."""
 STATE_WIDTH = max(len(word) for word in STATES)
 COLUMNS = (("step", 8), ("loss", 8), ("behind", 8), ("tokens/s", 10))
-LEGEND = "loss: nats per byte of its last batch; behind: versions, mean over fragments"
+LEGEND = ("loss: nats per byte of its last batch", "behind: versions, mean over fragments")
+"""What the columns mean: on one line where there is room, else below each other."""
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
 BAD, DIM = "red", "dim"
 COLOURS = {
@@ -42,8 +43,10 @@ class Line(NamedTuple):
 def picture(status: Status, width: int, height: int) -> Group:
     """Return a run's status as a drawing of at most so many cells."""
     heads = [_heading(one, width) for one in heading(status)]
-    rows = learner_lines(status, width, max(1, height - len(heads) - 4))
-    return Group(*heads, Text(), *rows, _fitted(Text(LEGEND, style=DIM), width))
+    whole = "; ".join(LEGEND)
+    legend = [_fitted(Text(part, style=DIM), width) for part in ((whole,) if len(whole) <= width else LEGEND)]
+    rows = learner_lines(status, width, max(1, height - len(heads) - 3 - len(legend)))
+    return Group(*heads, Text(), *rows, *legend)
 
 
 def heading(status: Status) -> list[Line]:
@@ -163,9 +166,15 @@ def note_of(one: Status, state: str) -> str:
         silence(one) if state == "silent" else "",
         "flagged" if one.get("flagged") else "",
         f"start {starts}" if starts > 1 else "",
-        f"on {one['where']}" if one.get("where") else "",
+        f"on {_short(one['where'])}" if one.get("where") else "",
     ]
     return ", ".join(part for part in parts if part)
+
+
+def _short(where: str) -> str:
+    """Host and pid without the host's domain, for which a line has no room; an address stays whole."""
+    host, comma, rest = where.partition(",")
+    return f"{host if host.replace('.', '').isdecimal() else host.partition('.')[0]}{comma}{rest}"
 
 
 def failures(status: Status) -> dict[tuple[str, int], str]:

@@ -15,6 +15,7 @@ from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address
 from workbench.pages.browser import Browser, First, sheet_of
 from workbench.pages.comparison_html import settings_html, story_html, then_html
 from workbench.pages.exports import code_of_comparison
+from workbench.pages.figure_words import FigureWords
 from workbench.pages.linked import AXES, OF_CURVES, Linked
 from workbench.pages.scrubber import Scrubber
 from workbench.pages.session import Session, trouble_parts
@@ -102,6 +103,12 @@ def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
     ]
 
 
+SENTENCES = {
+    "losses": "Validation loss of each run along the common axis.",
+    "differences": "By how much the validation loss of each run is above that of A, at the same place of the axis.",
+}
+
+
 class _Compare:
     """One tab's view of several runs."""
 
@@ -116,11 +123,11 @@ class _Compare:
         self.browser.heard = self._heard
         self.strip = Scrubber(sizing_mode="stretch_width", margin=(4, 6), label="cursor on all runs")
         self.strip.heard = self._dragged
-        self.axis: Any = pn.widgets.Select(
+        self.axis: Any = style.select(
             name="common axis", options={NAMES[name]: name for name in AXES}, value=self.at.axis, width=170, margin=2
         )
         self.axis.param.watch(lambda change: self.move(axis=change.new), "value")
-        self.then = style.html("")
+        self.then, self.words = style.html(""), {name: FigureWords(name) for name in SENTENCES}
         self.pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
         self.differences = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)
 
@@ -135,7 +142,11 @@ class _Compare:
             style.card(self.axis, self.strip, style.html("<h2>At the cursor</h2>"), self.then),
             style.beside(
                 style.column(style.card(style.html(settings_html(linked))), share=5),
-                style.column(style.card(self.pane), style.card(self.differences), share=7),
+                style.column(
+                    style.card(self.pane, self.words["losses"].pane),
+                    style.card(self.differences, self.words["differences"].pane),
+                    share=7,
+                ),
             ),
             self.browser,
         ]
@@ -163,6 +174,9 @@ class _Compare:
             self._document.add_next_tick_callback(self._draw)
         elif said.get("do") == "axis" and said.get("axis") in AXES:
             self.move(axis=str(said["axis"]))
+        elif said.get("do") == "table" and said.get("which") in self.words:
+            self.words[str(said["which"])].turn()
+            self._tell()
         elif said.get("do") == "code":
             code = code_of_comparison(self.linked.recordings, OF_CURVES[self.at.axis])
             self.browser.offer_text("This comparison as code", code)
@@ -206,3 +220,10 @@ class _Compare:
             drawn.move(self.linked.value(self.at.axis, self._part))
             self._drawn = drawn
             self.pane.object, self.differences.object = drawn.losses, drawn.differences
+            self._tell()
+
+    def _tell(self) -> None:
+        """What both figures show, in words and if it is wanted in numbers."""
+        if self._drawn is not None:
+            for name, words in self.words.items():
+                words.tell(SENTENCES[name], getattr(self._drawn, name))

@@ -27,8 +27,8 @@ class FaultForm:
 
     def __init__(self, learners: Sequence[int], send: Callable[[commands.Command], None]) -> None:
         self._send, self._learners = send, tuple(learners)
-        self._kind: Any = pn.widgets.Select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
-        self._target: Any = pn.widgets.Select(
+        self._kind: Any = style.select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
+        self._target: Any = style.select(
             name="of", options=_named(learners), value=min(learners, default=None), width=76, margin=4
         )
         self._fields: dict[str, Any] = {}
@@ -114,6 +114,6 @@ def number_of(key: str, text: str) -> float | int | bool:
 
 def _field(key: str, text: str) -> Any:
     if key == "persistent":
-        return pn.widgets.Select(name=key, options=["false", "true"], value=text, width=WIDTH, margin=4)
+        return style.select(name=key, options=["false", "true"], value=text, width=WIDTH, margin=4)
     hint = "drawn" if key == "seed" else ""
     return pn.widgets.TextInput(name=key, value=text, placeholder=hint, width=WIDTH, margin=4)

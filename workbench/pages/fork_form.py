@@ -41,13 +41,13 @@ class ForkForm:
         self._event = 0
         self._fork: Fork | None = None
         self._callback: Any = None
-        self._key: Any = pn.widgets.Select(name="change", options=[NOTHING, *KEYS], value=NOTHING, width=140, margin=4)
+        self._key: Any = style.select(name="change", options=[NOTHING, *KEYS], value=NOTHING, width=140, margin=4)
         self._value: Any = pn.widgets.AutocompleteInput(
             name="to", value="", restrict=False, min_characters=0, width=110, margin=4
         )
         struck = sorted({self._name(event) for event in recording.places("fault").tolist()})
-        self._without: Any = pn.widgets.Select(name="without", options=[NOTHING, *struck], width=130, margin=4)
-        self._seeds: Any = pn.widgets.Select(name="seeds", options=list(range(1, SEEDS_MAX + 1)), width=70, margin=4)
+        self._without: Any = style.select(name="without", options=[NOTHING, *struck], width=130, margin=4)
+        self._seeds: Any = style.select(name="seeds", options=list(range(1, SEEDS_MAX + 1)), width=70, margin=4)
         self._button: Any = style.button("fork", kind="primary", margin=4, width=80)
         self._button.on_click(lambda _: self._ask())
         self._where, self._said = style.html(""), style.html("")

@@ -48,7 +48,8 @@ def _clock(why: Why) -> str:
         for one in why.taken
     ]
     rows += [
-        f"<tr><td>✕ L{one.learner}</td><td class='num'><b>{one.heard:,}</b></td><td>{escape(one.reason)}"
+        f"<tr><td>✕ L{one.learner}</td><td class='num'><b>{one.heard:,}</b></td><td>"
+        + escape(one.reason.replace("_", " "))
         + (f"; its record {one.came_seq:,} came too late" if one.came_seq > one.heard else "")
         + (f" {do('go', 'event that decided', '', event=one.decided)}" if one.decided >= 0 else "")
         + "</td></tr>"

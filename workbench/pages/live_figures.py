@@ -10,6 +10,7 @@ from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
 from bokeh.models.annotations import BoxAnnotation
 from bokeh.plotting import figure
 
+from workbench.pages import style
 from workbench.pages.courses import Course, Point
 from workbench.pages.figure_words import FigureWords
 from workbench.pages.replay_drawing import SMOOTHINGS
@@ -49,7 +50,7 @@ class LossFigure:
         plot.legend.border_line_color, plot.legend.padding = None, 2
         self._plot, self._raw, self._mean = plot, raw, mean
         self._words = FigureWords("loss")
-        self.smoothing: Any = pn.widgets.Select(name="smoothing", options=SMOOTHINGS, value=-1, width=120, margin=0)
+        self.smoothing: Any = style.select(name="smoothing", options=SMOOTHINGS, value=-1, width=120, margin=0)
         self.smoothing.param.watch(lambda change: self._smooth(change.new), "value")
         self.pane = pn.pane.Bokeh(plot, sizing_mode="stretch_width", margin=0, visible=False)
 

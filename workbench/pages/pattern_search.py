@@ -44,6 +44,8 @@ class PatternSearch:
     recording : Recording
     move : function (event, find)
         Moves the cursor, and says what is searched for.
+    pattern : str
+        What is searched for at first: a pane must not appear before it has been drawn.
 
     Attributes
     ----------
@@ -51,11 +53,11 @@ class PatternSearch:
         What was found, nothing where nothing is searched for.
     """
 
-    def __init__(self, session: Session, recording: Recording, move: Callable[..., None]) -> None:
+    def __init__(self, session: Session, recording: Recording, move: Callable[..., None], pattern: str) -> None:
         self._session, self._recording, self._move = session, recording, move
         self._pattern, self._event, self._wants_first = "", 0, False
         self._found: xr.Dataset | None = None
-        self.pane = style.html("", visible=False)
+        self.pane = style.html("", visible=bool(pattern))
 
     def show(self, pattern: str, event: int) -> bool:
         """The cursor stands there, and this is searched for; returns whether `look` has to be awaited."""

@@ -158,7 +158,7 @@ class Lanes:
             left="left", right="right", bottom="low", top="high", source=self._ground, fill_color="colour",
             fill_alpha=0.16, line_alpha=0, level="underlay",
         )  # fmt: skip
-        self._arrows = [_arrows_on(self.figure, colour) for colour in (BLUE, GREEN)]
+        self._arrows = [_arrows_on(self.figure, colour) for colour in (theme_of(theme).text, GREEN)]
         self.names = [label_of(process) for process in reversed(self._processes())]
         self._over_time = OverTime(self.figure, theme, self._selected(chosen))
         self.figure.on_event(Tap, self._tapped)

@@ -95,10 +95,10 @@ class ReplayView:
         self.listed = self._select("list", list(SHOWN), at.show, 140, "show")
         self.smoothing = self._select("smoothing", SMOOTHINGS, -1, 120, "smooth")
         self.arrows = self._select("arrows", DEPTHS, -1, 190, "depth")
-        self.search = PatternSearch(session, recording, lambda **changes: self.asked["move"](**changes))
+        self.search = PatternSearch(session, recording, lambda **changes: self.asked["move"](**changes), at.find)
 
     def _select(self, name: str, options: Any, value: Any, width: int, key: str = "") -> Any:
-        made: Any = pn.widgets.Select(name=name, options=options, value=value, width=width, margin=0)
+        made: Any = style.select(name=name, options=options, value=value, width=width, margin=0)
         made.param.watch(lambda change: self.asked["move"](**{key or name: change.new}), "value")
         return made
 

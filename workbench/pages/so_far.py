@@ -48,7 +48,7 @@ class SoFar:
         given = names or [name for name in COURSES if name != "loss"]
         options = {name.replace("_", " "): name for name in given}
         first = FIRST if FIRST in given else given[0]
-        self.choice = pn.widgets.Select(name="figure of the run so far", options=options, value=first, width=200)
+        self.choice = style.select(name="figure of the run so far", options=options, value=first, width=200)
         self.choice.param.watch(lambda _: self.soon(), "value")
         self.choice.visible = len(given) > 1
         self.pane = pn.pane.Bokeh(None, sizing_mode="stretch_width", margin=0)

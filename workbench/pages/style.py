@@ -63,6 +63,8 @@ CARD_STYLE = {
     "min-width": "0",
 }  # fmt: skip
 SPACE = 8
+SELECT = """select.bk-input:not([multiple]) { background-image: url('data:image/svg+xml;utf8,<svg version="1.1" \
+viewBox="0 0 25 20" xmlns="http://www.w3.org/2000/svg"><path d="M 0,0 25,0 12.5,20 Z" fill="%23808890"/></svg>'); }"""
 
 
 def html(text: str, **options: Any) -> pn.pane.HTML:
@@ -94,6 +96,11 @@ def button(name: str, *, kind: str = "", outline: bool = False, **options: Any) 
         looks[words[1]] = "outline"
         options["stylesheets"] = [f".bk-btn {{ color: {TEXT} !important; border-color: {BAD} !important; }}"]
     return pn.widgets.Button(name=name, **looks, **options)
+
+
+def select(**options: Any) -> Any:
+    """A choice of one; its mark can be seen on a dark ground too."""
+    return pn.widgets.Select(stylesheets=[SELECT], **options)
 
 
 def beside(*parts: Any) -> pn.FlexBox:

@@ -59,10 +59,10 @@ class Transport:
         self.strip.heard = self._dragged
         self._play: Any = style.button("▸ play", kind="primary", width=84, margin=2)
         self._play.on_click(lambda _: self.toggle())
-        self._speed: Any = pn.widgets.Select(
+        self._speed: Any = style.select(
             name="speed", options={f"{speed:g}×": speed for speed in SPEEDS}, value=1.0, width=84, margin=2
         )
-        self._line: Any = pn.widgets.Select(
+        self._line: Any = style.select(
             name="timeline", options={NAMES[name]: name for name in AXES}, value=axis, width=150, margin=2
         )
         self._line.param.watch(lambda change: turn(change.new), "value")

@@ -26,8 +26,9 @@ from workbench.tape.errors import StorageFull, TapeError, first_line, reading
 from workbench.tape.schema import GROUPS
 
 BRANCH = "main"
-FINAL_CHUNK = 16384
-"""Rows per chunk once the run is over: few files, and one row is still read within milliseconds."""
+FINAL_CHUNK, LARGEST_CHUNK, FINAL_CHUNKS = 16384, 131072, 16
+"""Rows per chunk once the run is over: of long tapes more, so that a column has about so many chunks.  Few files, a
+column is read at once, and one row still within milliseconds."""
 
 if "ICECHUNK_LOG" not in os.environ:
     icechunk.set_logs_filter("off")
@@ -158,12 +159,25 @@ def rechunk(repository: Any, words: list[str]) -> None:
             session.commit("rechunk")
 
 
+def final_chunk(rows: int, usual: int) -> int:
+    """Rows per chunk of a table that grows no more; ``usual``: while it grew.
+
+    Examples
+    --------
+    >>> final_chunk(1000, 8192), final_chunk(1_000_000, 8192), final_chunk(10**9, 8192)
+    (16384, 65536, 131072)
+    """
+    even = 1 << max(0, -(-rows // FINAL_CHUNKS) - 1).bit_length()
+    return max(FINAL_CHUNK, usual, min(even, LARGEST_CHUNK))
+
+
 def _rechunk_array(store: Any, root: Any, group_name: str, name: str, words: list[str]) -> bool:
     group = GROUPS[group_name]
     variable = group.variable(name)
     path = f"{group.where}/{name}"
     array = root[path]
-    rows, final = array.shape[0], max(FINAL_CHUNK, group.chunk)
+    rows = array.shape[0]
+    final = final_chunk(rows, group.chunk)
     if rows <= array.chunks[0] or array.chunks[0] >= final:
         return False
     values = np.asarray(array[...], variable.numpy)
