@@ -23,7 +23,7 @@ def check_free(path: Path) -> None:
     if not path.exists() or (path.is_dir() and not any(path.iterdir())):
         return
     if not path.is_dir():
-        raise ConfigError(f"{path} is a file; give a new folder, for example --out {free_name(path)}")
+        raise ConfigError(f"{path} exists and is a file; give a new folder, for example --out {free_name(path)}")
     folder = RunFolder(path)
     writer = holder(folder.supervisor_lock) or holder(folder.journal_lock)
     what, instead = (f"a run, which process {writer} writes", "") if writer else _what(folder)
