@@ -104,7 +104,6 @@ class ReplayView:
 
     def parts(self, at: Address) -> list[Any]:
         """Everything in its place."""
-        self.drawing.draw_course(at.figure or FIGURE, at.smooth)
         self._show_lanes()
         around = pn.Column(self.events, styles=style.scrolled(360), sizing_mode="stretch_width", margin=0)
         panes = self.panes
@@ -231,8 +230,6 @@ class ReplayView:
         self._set_widgets(at)
         if before.axis != at.axis:
             self.transport.show_axis(at.axis)
-        if (before.figure, before.smooth) != (at.figure, at.smooth):
-            self.drawing.draw_course(at.figure or FIGURE, at.smooth)
         if self.search.show(at.find, at.event):
             self._document.add_next_tick_callback(self.search.look)
         if self._lanes.text != at.lanes:
@@ -241,6 +238,7 @@ class ReplayView:
         self.transport.span_s = at.span_s
         self.transport.show(at.event, float(recording.time_s[at.event]))
         self._move(at, look)
+        self.drawing.draw_course(at.figure or FIGURE, at.smooth)
         self.fork.move(at.event)
         if at.span_s != self._ranged:
             self._ranged = at.span_s
