@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from workbench.config import ConfigError
-from workbench.pages.lane_choice import LaneChoice, commands, lanes_html
+from workbench.pages.addresses import Address, address_in
+from workbench.pages.lane_choice import LaneChoice, choice_in, commands, lanes_html
 from workbench.pages.layouts import FORMAT, Layout, layout_of
 
 BEHIND = {0: 0.0, 1: 3.5, 2: 1.0, 3: 3.5}
@@ -63,3 +68,19 @@ def test_what_is_no_layout_is_refused_in_a_sentence(text: str, said: str) -> Non
     with pytest.raises(ConfigError, match=said) as caught:
         layout_of(text)
     assert "\n" not in str(caught.value)
+
+
+NUMBERS = st.lists(st.integers(0, 999_999), unique=True, max_size=6).map(tuple)
+
+
+@given(NUMBERS, NUMBERS, NUMBERS, st.booleans())
+def test_a_choice_comes_back_from_an_address(order: Any, pinned: Any, hidden: Any, collapsed: bool) -> None:
+    choice = LaneChoice(order, pinned, hidden, collapsed)
+    assert choice_in(choice.text) == choice
+    asked = Address("replay", "a", 3, lanes=choice.text, smooth=90, depth=0, find="sent, excluded")
+    assert address_in(asked.query("token")) == asked
+
+
+@given(st.text(max_size=30))
+def test_what_is_no_choice_is_left_out(text: str) -> None:
+    assert choice_in(choice_in(text).text) == choice_in(text)

@@ -10,6 +10,7 @@ from tests.analysis.tapes import taped
 from workbench.pages.courses import POINTS_MAX, Course, recorded_points
 from workbench.pages.recording import Recording
 from workbench.pages.spans import Spans
+from workbench.pages.vitals import then_vitals
 from workbench.protocol.records import SYNCER, Kind, process_of
 from workbench.tape import TapeError
 from workbench.views.learner_cells import then_cell
@@ -123,3 +124,29 @@ def test_goodput_is_useful_over_allocated_time() -> None:
     spans.note(step_record(0, 1000, 250))  # type: ignore[arg-type]
     assert spans.goodput(2.0, [0]) == pytest.approx(0.75 / 2.0)
     assert spans.goodput(2.0, []) is None
+
+
+def test_tokens_are_told_when_they_have_been_counted(recording: Recording) -> None:
+    fresh = Recording(recording.path)
+    middle = fresh.count // 2
+    assert fresh.tokens(middle) is None and "counting tokens" in then_vitals(fresh.look(middle).moment, None)
+    fresh.count_tokens()
+    for event in (0, middle, fresh.count - 1):
+        assert fresh.tokens(event) == recording.tape.wb.at(event).ledger
+    assert "of tokens processed" in then_vitals(fresh.look(middle).moment, fresh.tokens(middle))
+
+
+@pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.8, 1.0])
+def test_past_and_future_of_a_look_are_those_of_the_tape(recording: Recording, part: float) -> None:
+    event = round(part * (recording.count - 1))
+    look, wb = recording.look(event, show="everything"), recording.tape.wb
+    past, future = wb.past(event).mask(), wb.future(event).mask()
+    assert look.counts == (past.sum(), future.sum(), recording.count - 1 - past.sum() - future.sum())
+    words = {one: "past" if past[one] else "future" if future[one] else "beside" for one, _ in look.rows}
+    assert dict(look.rows) == words | {event: "now"}
+    process = recording.column("process")
+    assert [q for q, *_ in look.lanes] == np.unique(process).tolist()
+    for q, until_s, from_s in look.lanes:
+        mine = process == q
+        assert until_s == recording.time_s[mine & past].max(initial=-np.inf)
+        assert from_s == recording.time_s[mine & future].min(initial=np.inf)
