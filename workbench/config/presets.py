@@ -10,7 +10,6 @@ PRESETS: dict[str, dict[str, Any]] = {
     "storm": {
         "learners": 8,
         "rounds": 5000,
-        "recovery": "peer",
         "grace_cap_steps": 1.5,
         "eligibility": "paced",
         "snapshot_every_s": 60.0,

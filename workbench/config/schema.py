@@ -55,7 +55,7 @@ class RunConfig:
         Seconds.
     recovery : str
         What a new process of a run that has merged begins with: ``peer`` (parameters and moments of a healed learner,
-        else moments of the newest snapshot) or ``fresh`` (the first weights, no moments).
+        else moments of the newest snapshot, else fresh ones) or ``fresh`` (the first weights, no moments).
     state_limit_s : float
         How long a peer may take to give its state before another is asked, and learners theirs to a snapshot before it
         is given up [s].
@@ -104,7 +104,7 @@ class RunConfig:
     pull_limit_min_s: float = 0.25
     start_limit_s: float = 30.0
     connect_limit_s: float = 60.0
-    recovery: str = "fresh"
+    recovery: str = "peer"
     state_limit_s: float = 30.0
     snapshot_every: int = 0
     snapshot_every_s: float = 0.0

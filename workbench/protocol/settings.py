@@ -65,7 +65,7 @@ class FixedSettings(msgspec.Struct, gc=False, frozen=True):
     heartbeat_ns: int
     heartbeat_limit_ns: int
     start_limit_ns: int
-    recovery: str = "fresh"
+    recovery: str = "peer"
     state_limit_ns: int = 30 * SECOND
     snapshot_every_ns: int = 0
     snapshot_every_merges: int = 0

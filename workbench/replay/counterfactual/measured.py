@@ -19,8 +19,6 @@ from workbench.replay.counterfactual.updates_came import sendings_of
 SECOND = 10**9
 DISTURBING = ("stall", "stall_syncer", "kill_syncer", "delay", "bandwidth", "cut", "cut_up", "cut_down")
 """Faults under which a message takes as long as they last: that is theirs, not the message's."""
-TOLD = (Kind.PULL_SENT, Kind.UPDATE_SENT, Kind.STATE_ASKED)
-"""Messages of the syncer that a record tells of."""
 
 
 class Measured:
@@ -298,14 +296,10 @@ class Measured:
                 self.least["write", -1, snapshot] = last - came
 
     def _leaves(self, left: Record, sent: Record) -> int:
-        """When a copy leaves that has been encoded: not before its learner hears that its boundary is journalled."""
+        """When a copy leaves: encoded, and its giver has heard that its boundary, told at once, is journalled."""
         giver = learner_of(left.process)
-        encoded = left.time_ns + self.offsets[giver]
-        first, last = self._event_of.get((left.process, left.version)), self._event_of[sent.process, sent.seq]
-        between = self._records[first:last] if first is not None else []
-        heard = (r.time_ns + self.delay_ns for r in between if r.kind in TOLD and r.peer == left.process)
-        by_itself = max(encoded, sent.time_ns - 2 * self.delay_ns)  # a heartbeat, which has no record, has told it
-        return min(max(encoded, next(heard, by_itself)), sent.time_ns)
+        copied = self._records[self._event_of[left.process, left.version]].time_ns + self.offsets[giver]
+        return min(max(left.time_ns + self.offsets[giver], copied + 2 * self.delay_ns), sent.time_ns)
 
 
 def _begins(r: Record) -> bool:
