@@ -45,8 +45,9 @@ def test_the_page_tells_it_on_one_screen(runs: list[str], capsys: pytest.Capture
     assert main(["compare", *runs, "--axis", "merges", "--reach", "2.6"]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "settings that differ A B C quorum 1 2 2 seed 0 0 9" in said
-    assert "first divergence of B from A (merge by merge): event 7 at 2.500 s, after 1 merges: merged of syncer" in said
-    assert "what-if (schedule) of A from event 7" in said and "val loss last 2 2.5 (+0.5) 2.7 (+0.7)" in said
+    assert "first divergence of B from A (merge by merge): at 2.500 s, after 1 merge: the syncer merged (round" in said
+    assert "what-if (schedule) of A from event 7" in said and "times count from the start of rounds" in said
+    assert "validation loss, last [nats/byte] 2.0000 2.5000 (+0.5000) 2.7000 (+0.7000)" in said and "(same)" in said
     assert "mean over seeds, 95% t-interval" in said and "BC (n = 2)" in said and "not reached" in said
     assert "2 2.0000 2.5000 (+0.5000) 2.7000 (+0.7000)" in said
 

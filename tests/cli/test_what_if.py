@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 
 from tests.cli.test_lost_runs import files_up_to
+from workbench.analysis.comparing.comparison import compare
 from workbench.cli.main import main
 from workbench.cli.what_if import moved_of
 from workbench.config import ConfigError
-from workbench.protocol.records import Kind
 from workbench.replay.counterfactual.writing import RunWriter
-from workbench.tape import JournalWriter, read_journal
+from workbench.tape import open_tape
+from workbench.tape.lock import FileLock
 
 
 def test_an_arithmetic_question_is_answered_exactly(
@@ -38,12 +40,17 @@ def test_a_page_says_class_branch_and_what_was_drawn(
 ) -> None:
     words = ["what-if", str(small_run), "--without", "kill:1", "--seeds", "2", "--out", str(tmp_path / "children")]
     assert main(words) == 0
-    page = capsys.readouterr().out
+    out = capsys.readouterr().out
+    page = " ".join(out.split())
+    assert max(map(len, out.split("what happened:")[0].splitlines())) <= 80
     assert "schedule: virtual time from the branch on" in page
     assert "without kill of L1 at" in page
     assert "fault injected of L1" in page
-    assert "durations drawn: " in page
-    assert " of " in page.split("durations drawn: ")[1]
+    drawn = page.split("drawn durations that the tape does not have, from others of their kind: ")[1]
+    counts = re.findall(r"[\d,]+ of [\d,]+ ([a-z ]+)", drawn.split("times count")[0])
+    assert {"steps", "messages"} <= {one.strip() for one in counts} and len(set(counts)) == len(counts)
+    assert page.count("times count from the start of rounds") == 1 and "time of rounds [s]" in page
+    assert f"timing model's; to see how much, with nothing changed: workbench what-if {small_run} --resimulate" in page
     assert "least" in page
     assert f"workbench replay {tmp_path / 'children' / 'seed-0'}" in page
 
@@ -55,7 +62,9 @@ def test_arithmetic_from_a_round_on_says_where_it_leaves_the_parent(
     assert main([*words, str(tmp_path / "child")]) == 0
     page = " ".join(capsys.readouterr().out.split())
     assert "class arithmetic: the schedule of the tape, everything computed anew from the branch on; exact" in page
-    assert "changed merge = mean" in page and "branch event" in page and "durations drawn" not in page
+    assert "changed merge = mean" in page and "from round 20 on" in page
+    assert "branch where round 20 is about to be opened: event" in page and "drawn" not in page
+    assert "timing model" not in page
     assert main([*words, str(tmp_path / "again"), "--json"]) == 0
     branch = json.loads(capsys.readouterr().out)["branch_event"]
     assert main(["compare", str(small_run), str(tmp_path / "child"), "--json"]) == 0
@@ -101,6 +110,9 @@ def test_a_question_without_a_change_says_so_and_compares(
     assert "so that 2 seeds give the same" in page
     assert main(["what-if", str(small_run), "--resimulate", "--out", str(tmp_path / "again"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
+    with_times = open_tape(small_run).wb
+    assert told["parent"]["time_s"] == pytest.approx(compare(small_run, small_run).figures[0]["time_s"])
+    assert with_times.at(0).time_s < 0 and repr(with_times.at(0)).startswith("event 0, before rounds began: ")
     assert told["calibration"]["merges"] == [60, 60]
     assert told["calibration"]["interval_error"] <= 0.1
     assert told["calibration"]["same_set"] >= 0.9
@@ -159,17 +171,10 @@ def test_ctrl_c_says_what_is_left(
 def test_a_folder_in_which_an_answer_was_killed_is_named(
     small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """What kill -9 leaves: a journal without an end, and no tape."""
     out = tmp_path / "child"
     words = ["what-if", str(small_run), "--resimulate", "--out", str(out)]
     assert main(words) == 0
-    whole = read_journal(out / "journal")
-    half = next(i for i, record in enumerate(whole.records) if record.kind == Kind.MERGED and record.version == 3)
-    shutil.rmtree(out / "tape")
-    (out / "journal").unlink()
-    with JournalWriter(out / "journal", whole.header) as journal:
-        journal.append(whole.records[: half + 1])
-    merges = sum(record.kind == Kind.MERGED for record in whole.records[: half + 1])
+    merges = cut_off(out)
     capsys.readouterr()
     assert main(words) == 2
     assert capsys.readouterr().err == (
@@ -178,3 +183,23 @@ def test_a_folder_in_which_an_answer_was_killed_is_named(
     )
     assert main([*words[:-1], str(small_run)]) == 2
     assert f"{small_run} already holds a run; give a new folder" in capsys.readouterr().err
+
+
+def cut_off(run: Path) -> int:
+    """Leave what kill -9 leaves of a run: half a journal, a tape that is open.  How many merges that are."""
+    with (run / "journal").open("r+b") as journal:
+        journal.truncate((run / "journal").stat().st_size // 2)
+    shutil.rmtree(run / "tape")
+    return int(open_tape(run)["merges"].sizes["merge"])
+
+
+@pytest.mark.parametrize("asked", [["--set", "merge=mean"], ["--set", "quorum=1"], ["--without", "kill:1"]])
+def test_a_run_that_goes_on_is_asked_what_it_has_so_far(
+    asked: list[str], small_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = Path(shutil.copytree(small_run, tmp_path / "run"))
+    merges = cut_off(run)
+    with FileLock(run / "journal.lock", "the journal"):
+        assert main(["what-if", str(run), *asked, "--out", str(tmp_path / "child")]) == 0
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("workbench: ")]
+    assert lines == [f"workbench: {run} still goes on: asked of its first {merges} merges"] and 0 < merges < 60

@@ -185,7 +185,8 @@ def test_a_moment_is_what_folding_one_by_one_gives(run: Taped) -> None:
 
 
 def test_a_time_is_the_last_event_recorded_by_then(run: Taped) -> None:
-    own = [(event, r.time_ns) for event, r in enumerate(run.records) if r.process == SYNCER]
+    began = next(r.time_ns for r in run.records if r.kind == Kind.ROUNDS_BEGAN)
+    own = [(event, r.time_ns - began) for event, r in enumerate(run.records) if r.process == SYNCER]
     for event, time_ns in own[:: len(own) // 9]:
         later = next((e for e, t in own if t > time_ns), len(run.records))
         assert run.tape.wb.at(time_s=time_ns * 1e-9 + 1e-10).event == later - 1 >= event
@@ -209,7 +210,7 @@ def test_a_tape_without_a_configuration_has_moments_too(plain: Any) -> None:
     assert (then.settings, then.ended, then.merges, then.versions) == ({}, "rounds", 4, (2, 2))
     assert then.validation == (4, 2.0)
     told = repr(then).splitlines()
-    assert told[0].startswith(f"event {then.event}, ") and "4 merges, ended (rounds)" in told[0]
+    assert told[0].startswith(f"event {then.event}, {then.time_s:.3f} s from the start of rounds: 4 merges, ended (")
     assert told[1] == "versions 2 2"
     assert told[2] == "L0: alive, healed; n 3, g 4, loss 2, base 2 2"
     assert then.to_dict()["learners"][0]["base"] == (2, 2)
@@ -225,8 +226,8 @@ def test_a_moment_is_one_event_or_one_time(plain: Any, arguments: dict[str, Any]
 
 
 def test_before_anything_and_behind_everything_there_is_no_moment(plain: Any) -> None:
-    with pytest.raises(TapeError, match="nothing was recorded by -1 s"):
-        plain.wb.at(time_s=-1)
+    with pytest.raises(TapeError, match="nothing was recorded by -999 s from the start of rounds"):
+        plain.wb.at(time_s=-999)
     with pytest.raises(TapeError, match="there is no event 999"):
         plain.wb.at(999)
     assert plain.wb.at(0).event == 0

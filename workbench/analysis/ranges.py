@@ -16,6 +16,9 @@ from workbench.config import ConfigError
 from workbench.protocol.records import Kind
 from workbench.tape.schema import DROPPED, MERGED
 
+FROM = "s from the start of rounds"
+"""What the times of a part count from, and their unit."""
+
 
 class _Row(NamedTuple):
     """One quantity: how often, its mean and its total (of what has a course: the area under it), with their units."""
@@ -67,7 +70,9 @@ def within(source: Source, start_s: float, end_s: float) -> xr.Dataset:
         for name, told in columns.items()
     }
     return xr.Dataset(
-        data, coords={"quantity": [row.label for row in rows]}, attrs={"start_s": start_s, "end_s": end_s}
+        data,
+        coords={"quantity": [row.label for row in rows]},
+        attrs={"start_s": start_s, "end_s": end_s, "times": FROM},
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.arrays.participation import participation
-from workbench.analysis.arrays.tables import events_of
+from workbench.analysis.arrays.tables import NS, events_of, run_span
 from workbench.analysis.arrays.time_shares import time_shares, uptime
 from workbench.analysis.arrays.token_fates import ledger_of
 from workbench.analysis.bound import gaps
@@ -34,13 +34,14 @@ def summary(source: Source, config: RunConfig | None = None, sizes: Sequence[int
     -------
     dict
         ``rounds`` (opened or passed over), ``merges``, ``tokens_*``, ``val_loss_first`` (of the untrained model),
-        ``val_loss_last``, ``goodput``, ``uptime``, ``merge_availability``, ``participation``; None where there is
-        nothing to tell.
+        ``val_loss_last``, ``goodput``, ``uptime``, ``merge_availability``, ``participation``; ``time_s`` from the start
+        of rounds to the close of the run [s]; None where there is nothing to tell.
     """
     tables = tables_of(source)
     config = config or config_of(source)
     losses = tables["evals"]["loss"][np.argsort(tables["evals"]["merges"], kind="stable")].tolist()
     first = losses[0] if losses and tables["evals"]["merges"].min() == 0 else None
+    began, closed = run_span(tables)
     numbers = {
         "goodput": time_shares(tables).goodput,
         "uptime": uptime(tables),
@@ -54,4 +55,5 @@ def summary(source: Source, config: RunConfig | None = None, sizes: Sequence[int
         "val_loss_first": first,
         "val_loss_last": losses[-1] if losses else None,
         **{name: None if np.isnan(value) else value for name, value in numbers.items()},
+        "time_s": (closed - began) * NS,
     }

@@ -33,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="PATH", required=True, help="file, or folder for csv; must not exist yet")
     parser.add_argument("--force", action="store_true", help="replace what is there (a folder of CSV files alone)")
     parser.add_argument(
-        "--from", metavar="S", type=float, dest="start_s", help="gif, svg: from this time of the run [s]"
+        "--from",
+        metavar="S",
+        type=float,
+        dest="start_s",
+        help="gif, svg: from this time on [s from the start of rounds]",
     )
     parser.add_argument("--to", metavar="S", type=float, dest="end_s", help="gif, svg: to this one")
     parser.add_argument("--speed", metavar="X", type=float, help="gif: seconds of the run in one of the film")

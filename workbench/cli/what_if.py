@@ -13,27 +13,14 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.cli import options
 from workbench.config import ConfigError
 from workbench.config.load import parse_set
-
-if TYPE_CHECKING:
-    from workbench.replay.counterfactual.asking import WhatIf
-
-ROWS = {
-    "val_loss_last": "validation loss",
-    "tokens_merged": "tokens merged",
-    "participation": "participation",
-    "goodput": "goodput",
-    "merges": "merges",
-    "rounds": "rounds",
-    "time_s": "time of the run [s]",
-}
-"""Numbers that are compared, in words."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,9 +62,15 @@ def run(arguments: argparse.Namespace) -> int:
 
     from workbench.cli import output
     from workbench.cli.opening import opened
+    from workbench.cli.pages import what_if as page
     from workbench.replay.counterfactual.asking import what_if
+    from workbench.tape import being_written
 
+    goes_on = being_written(arguments.run)
     tape = opened(arguments.run)
+    if goes_on:
+        merges = tape["merges"].sizes["merge"]
+        print(f"workbench: {arguments.run} still goes on: asked of its first {merges:,} merges", file=sys.stderr)
     with output.progress("merges") as report:
         found = what_if(
             tape,
@@ -95,8 +88,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         output.print_json(found.to_json())
     else:
-        for part in page(found, str(arguments.run)):
-            output.console().print(part, soft_wrap=True)
+        screen = output.console()
+        for part in page.show(found, str(arguments.run)):
+            screen.print(part, soft_wrap=isinstance(part, str))
     return 1 if found.unlike else 0
 
 
@@ -145,98 +139,3 @@ def added_of(arguments: argparse.Namespace, tape: Any) -> Sequence[Any]:
     from workbench.protocol.scenario import load_faults
 
     return load_faults(arguments.faults, from_toml(tape.attrs["config"])).faults
-
-
-def page(found: WhatIf, run: str) -> list[Any]:
-    """What came out, as parts of a screen."""
-    from workbench.cli import output
-
-    columns = ["", "parent", "what if"] + (["least", "most"] if found.seeds > 1 else [])
-    rows = [[words, found.parent[name], *_cells(found, name)] for name, words in ROWS.items()]
-    parts: list[Any] = [output.pairs(f"what if: {run}", facts(found)), output.table("", columns, rows)]
-    if found.drawn:
-        parts.append(f"durations drawn: {drawn(found)}")
-    if found.learners_per_core is not None and found.kind == "schedule":
-        parts.append(
-            f"learners per core: {found.learners_per_core:g}; on fewer cores than learners the speed of one depends "
-            "on the others, which durations of a tape do not show"
-        )
-    parts.append(f"\nwhat happened: workbench inspect {found.path}")
-    parts.append(f"bit for bit:   workbench replay {found.path}")
-    return parts
-
-
-def facts(found: WhatIf) -> list[tuple[str, Any]]:
-    """Class, change and branch."""
-    changes = ", ".join(f"{key} = {value}" for key, value in found.changes.items())
-    gone, new = "; ".join(found.without), "; ".join(found.added)
-    parts = (changes, gone and f"without {gone}", new and f"with {new}")
-    rows: list[tuple[str, Any]] = [
-        ("class", FROM_ROUND if found.kind == "arithmetic" and found.branch_event is not None else CLASSES[found.kind]),
-        ("changed", "; ".join(part for part in parts if part) or "nothing"),
-        *compared(found),
-    ]
-    if found.branch_event is not None:
-        rows.append(("branch", found.branch or f"event {found.branch_event}"))
-        rows.append(("events shared", found.shared_events))
-    if found.asked != found.kind:
-        rows.append(("turned", "a decision that depends on values changed the schedule at the branch"))
-    if found.kind == "schedule" and found.branch_event is None:
-        rows.append(("branch", "none: no decision comes out otherwise"))
-    if found.seeds > 1:
-        rows.append(("seeds", found.seeds))
-    elif found.seeds_asked > 1:
-        rows.append(("seeds", f"1; nothing is drawn in this answer, so that {found.seeds_asked} seeds give the same"))
-    return rows
-
-
-def compared(found: WhatIf) -> Iterator[tuple[str, Any]]:
-    """What came of a question that changes nothing, against the parent."""
-    if found.unlike is not None:
-        every = f"all {found.shared_events:,} events came out again, bit for bit"
-        yield "the parent", f"{found.unlike:,} events came out otherwise" if found.unlike else every
-    if found.calibration is not None:
-        yield "timing model", found.calibration.text()
-        parent, *children = found.calibration.merges
-        if any(merges != parent for merges in children):
-            yield "merges", f"{', '.join(map(str, children))} against {parent}"
-
-
-CLASSES = {
-    "arithmetic": "arithmetic: the schedule of the tape, everything computed anew; exact",
-    "schedule": "schedule: virtual time from the branch on, with the durations of the tape",
-}
-FROM_ROUND = "arithmetic: the schedule of the tape, everything computed anew from the branch on; exact"
-
-
-def drawn(found: WhatIf) -> str:
-    """How many durations of which kind the tape does not have."""
-    return ", ".join(f"{DURATIONS[kind]} {n:,} of {found.used[kind]:,}" for kind, n in sorted(found.drawn.items()))
-
-
-DURATIONS = {
-    "step": "steps",
-    "meta": "METADATA",
-    "up": "contributions",
-    "down": "PULLs",
-    "update": "UPDATEs",
-    "handed": "UPDATEs handed over",
-    "merge": "merges",
-    "commit": "commits",
-    "start": "start-ups",
-    "adopt": "states adopted",
-    "welcome": "WELCOMEs",
-    "copy": "states copied",
-    "state": "states to the syncer",
-    "passed": "states to joiners",
-    "taken": "states of others adopted",
-    "write": "snapshots written",
-}
-"""Kinds of duration in words."""
-
-
-def _cells(found: WhatIf, name: str) -> list[Any]:
-    spread = found.interval[name]
-    if spread is None:
-        return [None] * (3 if found.seeds > 1 else 1)
-    return list(spread) if found.seeds > 1 else [spread[0]]

@@ -74,7 +74,7 @@ class RoundThen(NamedTuple):
         Of PROTOCOL section 2, by its last record: a round that is merging says ``PULLING`` until ``merged`` is
         recorded, one that lost its quorum again says ``GRACE`` or ``PULLING`` until it has one.
     since_s : float
-        When it was opened, on the syncer's clock [s].
+        When it was opened [s from the start of rounds].
     answers : dict of int to str
         By learner that was pulled: ``asked``, ``arrived``, ``refused`` or ``dropped``.
     """
@@ -96,7 +96,7 @@ class Moment:
     ----------
     event : int
     time_s : float
-        Of the syncer's last record, on its clock [s].
+        Of the syncer's last record [s from the start of rounds], negative before them.
     recorded : EventSet
         Events up to it, by process.
     syncer_starts : int
@@ -151,8 +151,9 @@ class Moment:
 
     def __repr__(self) -> str:
         state = f"ended ({self.ended})" if self.ended else "rounds open" if self.began else "waits for learners"
+        when = f"{self.time_s:.3f} s from the start of rounds" if self.time_s >= 0 else "before rounds began"
         lines = [
-            f"event {self.event}, {self.time_s:.3f} s: {self.merges} merges, {state}, revision {self.revision}",
+            f"event {self.event}, {when}: {self.merges} merges, {state}, revision {self.revision}",
             f"versions {' '.join(map(str, self.versions))}",
         ]
         lines += [f"round {r.round} (fragment {r.fragment}): {r.state}{_answers(r)}" for r in self.rounds]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,15 @@ class OwnEvents:
         if name not in self._columns:
             self._columns[name] = self.tree["events"].dataset[name].values
         return self._columns[name]
+
+    @cached_property
+    def began_ns(self) -> int:
+        """Start of rounds [ns], the origin of times that people read; before it a first joining, or the first event."""
+        for kind in (Kind.ROUNDS_BEGAN, Kind.LEARNER_JOINED):
+            found = np.flatnonzero(self["kind"] == kind)
+            if len(found):
+                return int(self["time_ns"][found[0]])
+        return int(self["time_ns"][0]) if len(self["time_ns"]) else 0
 
     def places(self, q: int, kind: Kind, **equal: int) -> Ints:
         """Places, among the events of process ``q``, of those of a kind whose columns have these values."""

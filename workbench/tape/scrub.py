@@ -34,7 +34,7 @@ def at(tree: xr.DataTree, event: int | None = None, time_s: float | None = None)
     event : int, optional
         Index in /events; negative counts from the end.
     time_s : float, optional
-        Instead of an event: the last one that was recorded when the syncer's clock showed this time [s].
+        Instead of an event: the last one that was recorded by this time of the syncer [s from the start of rounds].
 
     Raises
     ------
@@ -69,10 +69,14 @@ class Scrubber:
             self.at(self.index.count - 1)  # reads every column and sorts every kind, once
 
     def event_at(self, time_s: float) -> int:
-        """The last event before the first record that the syncer made after a time on its clock."""
-        stop = int(np.searchsorted(self.index.times[SYNCER], int(time_s * 1e9), "right")) if self.index.count else 0
+        """The last event before the first record that the syncer made after a time from the start of rounds."""
+        at_ns = self.events.began_ns + round(time_s * 1e9)
+        stop = int(np.searchsorted(self.index.times[SYNCER], at_ns, "right")) if self.index.count else 0
         if not stop:
-            raise TapeError(f"nothing was recorded by {time_s:g} s on the syncer's clock; type a later time")
+            raise TapeError(
+                f"nothing was recorded by {time_s:g} s from the start of rounds; type a later time, at(0) is the first "
+                "event"
+            )
         later = stop < self.index.lengths[SYNCER]
         return int(self.index.rows[SYNCER][stop]) - 1 if later else self.index.count - 1
 
@@ -88,7 +92,7 @@ class Scrubber:
         book, settings = self._settings(stop)
         return Moment(
             event=event,
-            time_s=int(own["time_ns"][last]) * 1e-9,
+            time_s=(int(own["time_ns"][last]) - own.began_ns) * 1e-9,
             recorded=self.index.event_set(f"recorded up to event {event}", np.zeros_like(stops), stops),
             syncer_starts=own.count(SYNCER, Kind.SYNCER_STARTED, stop),
             began=own.last(SYNCER, Kind.ROUNDS_BEGAN, stop) >= 0,

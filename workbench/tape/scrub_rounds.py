@@ -101,6 +101,6 @@ class RoundsThen:
             version=int(own.value("version", SYNCER, opened)),
             revision=int(own.value("setting", SYNCER, opened)),
             state=state.name,
-            since_s=own.value("time_ns", SYNCER, opened) * 1e-9,
+            since_s=(own.value("time_ns", SYNCER, opened) - own.began_ns) * 1e-9,
             answers=dict(sorted(answers.items())),
         )

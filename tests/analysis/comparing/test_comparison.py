@@ -47,7 +47,7 @@ def test_two_runs_side_by_side(tmp_path: Path) -> None:
     assert found.curves["difference"].values.tolist() == [[0, 0, 0], [0, 0, 1]]
     assert found.reached[0]["merges"] == [1.5, 2.0] and found.reached[1]["time_s"] == [None, None]
     assert found.to_json()["first_divergence"]["runs"] == [0, 1] and found.labels == [str(a), str(b)]
-    assert "2 settings differ; event" in repr(found)
+    assert "2 settings differ; at 2.500 s, after 1 merge: the syncer merged" in repr(found)
 
 
 def test_the_same_run_twice_has_no_divergence(tmp_path: Path) -> None:

@@ -9,14 +9,13 @@ import numpy as np
 import xarray as xr
 
 from workbench.analysis.arrays.tables import NS, Array, run_span
+from workbench.analysis.comparing.sentences import ENDED, sentence
 from workbench.analysis.from_tape import tables_of
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import COLUMNS_READ
 from workbench.replay.counterfactual.comparing import same
 
 _FOLLOWING = ("digest", "detail.outer_digest", "detail.norm", "detail.digests", "detail.weights")
-ENDED = "program ended"
-"""Column of a divergence at which one run has no more events of the process."""
 
 
 class Divergence(NamedTuple):
@@ -53,14 +52,8 @@ class Divergence(NamedTuple):
     time_s: float
 
     def text(self) -> str:
-        """One line."""
-        number = self.event if self.event is not None else self.other_event
-        where = "".join(f", {n} {v}" for n, v in (("round", self.round), ("fragment", self.fragment)) if v >= 0)
-        name = self.kind.replace("_", " ")
-        start = f"event {number} at {self.time_s:.3f} s, after {self.merge} merges: {name} of {self.process}{where}"
-        if self.column == ENDED:
-            return f"{start}; the {'second' if self.other_event is None else 'first'} run has no such event"
-        return f"{start}: {self.column} {_short(self.value)} against {_short(self.other_value)}"
+        """One line; its time counts from the start of rounds."""
+        return sentence(self)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data; digests in hexadecimal."""
@@ -69,11 +62,6 @@ class Divergence(NamedTuple):
             if self.column.endswith("digest") and isinstance(found[name], int):
                 found[name] = f"{found[name]:016x}"
         return {**found, "text": self.text()}
-
-
-def _short(value: Any) -> str:
-    text = f"{value:016x}" if isinstance(value, int) and value > 2**40 else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def first_divergence(a: xr.DataTree, b: xr.DataTree) -> Divergence | None:

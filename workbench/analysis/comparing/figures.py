@@ -11,8 +11,6 @@ import xarray as xr
 
 from workbench.algorithms.digest import digest
 from workbench.analysis.arrays.intervals import mean_difference, mean_interval
-from workbench.analysis.arrays.tables import NS, run_span
-from workbench.analysis.from_tape import tables_of
 from workbench.analysis.summary import summary
 
 Figures = dict[str, float | None]
@@ -22,9 +20,8 @@ LEVEL = 0.95
 
 
 def figures_of(tape: xr.DataTree) -> Figures:
-    """What a tape can tell of `workbench.analysis.summary`, and ``time_s``, from the start of rounds to the close."""
-    began, closed = run_span(tables_of(tape))
-    found: Figures = {**summary(tape), "time_s": (closed - began) * NS}
+    """What a tape can tell of `workbench.analysis.summary`."""
+    found: Figures = summary(tape)
     untold = tape.wb.untold
     return {name: None if name in untold or _of_ledger(name, untold) else value for name, value in found.items()}
 

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
 POINTS_MAX = 12
 VALUE_MAX = 28
 """Points of the axis, and characters of a setting, that are shown."""
+PERCENT = 100.0
+FIGURES = {
+    "val_loss_first": ("validation loss, first [nats/byte]", 1.0, 4),
+    "val_loss_last": ("validation loss, last [nats/byte]", 1.0, 4),
+    "goodput": ("goodput [%]", PERCENT, 1),
+    "uptime": ("uptime [%]", PERCENT, 1),
+    "merge_availability": ("merge availability [%]", PERCENT, 1),
+    "participation": ("participation [%]", PERCENT, 1),
+    "time_s": ("time of rounds [s]", 1.0, 2),
+}
+"""Figures in words with units, their scale, and the digits behind the point that mean something; others: counts."""
 AXIS = {
     "tokens_processed": "tokens processed",
     "tokens_merged": "tokens merged",
@@ -83,24 +94,47 @@ def divergences(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
         else:
             basis = "event by event" if divergence.basis == "programs" else "merge by merge"
             yield Text(f"first divergence of {letter} from A ({basis}): {divergence.text()}")
+    if any(found.divergences):
+        yield Text("times count from the start of rounds", style="dim")
 
 
 def figures(found: Comparison, letters: Sequence[str]) -> Any:
     """Return the figures at the end, with the difference of each run to the first."""
     rows = []
     for name, less in found.differences.items():
-        values = [output.number(run[name]) for run in found.figures]
+        values = [rounded(name, run[name]) for run in found.figures]
         cells = [
-            f"{value}{_difference(d)}" if at else value for at, (value, d) in enumerate(zip(values, less, strict=True))
+            f"{value}{_difference(name, d)}" if at else value
+            for at, (value, d) in enumerate(zip(values, less, strict=True))
         ]
-        rows.append((words.word(name), *cells))
+        rows.append((titled(name), *cells))
     return output.aligned("at the end (difference to A)", ("", *(f">{letter}" for letter in letters)), rows)
 
 
-def _difference(value: float | None) -> str:
+def titled(name: str) -> str:
+    """Return a figure in words, with its unit."""
+    return FIGURES[name][0] if name in FIGURES else words.word(name)
+
+
+def rounded(name: str, value: float | None, sign: str = "") -> str:
+    """Return a figure, or a difference of two, with the digits that mean something.
+
+    Examples
+    --------
+    >>> rounded("goodput", 0.85081), rounded("val_loss_last", 4.3e-05, "+"), rounded("tokens_merged", 4480.4)
+    ('85.1', '+0.0000', '4,480')
+    """
+    _, scale, digits = FIGURES.get(name, ("", 1.0, 0))
+    if scale == PERCENT and not sign:
+        return words.percent(value).removesuffix(" %")
+    return "none" if value is None else f"{value * scale:{sign},.{digits}f}"
+
+
+def _difference(name: str, value: float | None) -> str:
     if value is None:
         return ""
-    return " (=)" if value == 0 else f" ({'+' if value > 0 else '-'}{output.number(abs(value))})"
+    text = rounded(name, value, "+")
+    return f" ({text})" if any(letter in "123456789" for letter in text) else " (same)"
 
 
 def reached(row: dict[str, Any], letters: Sequence[str]) -> Any:
@@ -120,7 +154,7 @@ def groups(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
     names = ["".join(letters[i] for i in row["runs"]) for row in found.groups]
     heads = [f">{name} (n = {row['n']})" for name, row in zip(names, found.groups, strict=True)]
     rows = [
-        (words.word(name), *(_cell(row["figures"][name], row is found.groups[0]) for row in found.groups))
+        (titled(name), *(_cell(name, row["figures"][name], row is found.groups[0]) for row in found.groups))
         for name in found.differences
     ]
     percent = f"{found.groups[0]['level']:.0%}"
@@ -134,16 +168,16 @@ def groups(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
         yield Text(f"bit for bit another run, counted once: {copies}", style="dim")
 
 
-def _cell(told: dict[str, Any], first: bool) -> str:
+def _cell(name: str, told: dict[str, Any], first: bool) -> str:
     if told["mean"] is None:
         return "none"
-    text = _interval(told)
-    return text if first or told["difference"] is None else f"{text} [{_interval(told['difference'])}]"
+    text = _interval(name, told)
+    return text if first or told["difference"] is None else f"{text} [{_interval(name, told['difference'], '+')}]"
 
 
-def _interval(three: dict[str, Any]) -> str:
-    middle = output.number(three["mean"])
-    return middle if three["low"] is None else f"{middle} ± {output.number(three['high'] - three['mean'])}"
+def _interval(name: str, three: dict[str, Any], sign: str = "") -> str:
+    middle = rounded(name, three["mean"], sign)
+    return middle if three["low"] is None else f"{middle} ± {rounded(name, three['high'] - three['mean'])}"
 
 
 def losses(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:

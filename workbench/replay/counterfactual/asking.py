@@ -319,4 +319,5 @@ class _Question:
             seeds_asked=self.seeds,
             unlike=unlike(parent.records, runs[0]) if same and not self.resimulate else None,
             calibration=calibrated(parent.records, runs) if same and self.resimulate else None,
+            from_round=self.from_round,
         )

@@ -17,8 +17,17 @@ from workbench.protocol.records import Kind, Record, label_of
 from workbench.replay.counterfactual.calibration import Calibration
 from workbench.tape import open_tape
 
-NUMBERS = ("val_loss_last", "tokens_merged", "tokens_processed", "participation", "goodput", "merges", "rounds")
-"""Of `workbench.analysis.summary`; ``time_s``, the run's own time, beside them."""
+NUMBERS = (
+    "val_loss_last",
+    "tokens_merged",
+    "tokens_processed",
+    "participation",
+    "goodput",
+    "merges",
+    "rounds",
+    "time_s",
+)
+"""Of `workbench.analysis.summary`."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +70,8 @@ class WhatIf:
         If nothing was changed: records of the child that are not the parent's, 0 for bit for bit.
     calibration : Calibration or None
         If nothing was changed and everything simulated again: how near it came.
+    from_round : int or None
+        The round from which on the change acts.
     """
 
     kind: str
@@ -82,6 +93,7 @@ class WhatIf:
     seeds_asked: int = 1
     unlike: int | None = None
     calibration: Calibration | None = None
+    from_round: int | None = None
 
     def __fspath__(self) -> str:
         """Folder of the first child."""
@@ -119,6 +131,7 @@ class WhatIf:
             "shared_events": self.shared_events,
             "changed": bool(self.changes or self.without or self.added),
             "changes": self.changes,
+            "from_round": self.from_round,
             "without": list(self.without),
             "added": list(self.added),
             "bit_exact": None if self.unlike is None else self.unlike == 0,
@@ -147,10 +160,9 @@ class WhatIf:
 
 
 def numbers_of(tape: xr.DataTree) -> dict[str, Any]:
-    """Loss, merged tokens, participation, goodput, merges and time of a run."""
+    """Loss, merged tokens, participation, goodput, merges, and the time from the start of rounds to the close."""
     found: Mapping[str, Any] = tape.wb.summary()
-    times = tape["events"].dataset["time_ns"].values
-    return {**{name: found[name] for name in NUMBERS}, "time_s": float(times.max(initial=0)) / 1e9}
+    return {name: found[name] for name in NUMBERS}
 
 
 def words_of(record: Record, event: int, began_ns: int) -> str:
@@ -158,9 +170,9 @@ def words_of(record: Record, event: int, began_ns: int) -> str:
     where = "".join(f", {k} {v}" for k, v in (("round", record.round), ("fragment", record.fragment)) if v >= 0)
     peer = f" of {label_of(record.peer)}" if record.peer >= 0 else ""
     name = Kind(record.kind).name.lower().replace("_", " ")
-    return (
-        f"event {event} at {(record.time_ns - began_ns) / 1e9:.2f} s: {name}{peer}{where} ({label_of(record.process)})"
-    )
+    time_s = (record.time_ns - began_ns) / 1e9
+    at = f"at {time_s:.2f} s" if time_s >= 0 else "before rounds began"
+    return f"event {event} {at}: {name}{peer}{where} ({label_of(record.process)})"
 
 
 def _spread(values: Sequence[Any]) -> tuple[float, float, float] | None:
