@@ -99,6 +99,8 @@ def test_ratio_between_runs_over_seeds(tmp_path: Path) -> None:
     assert other.method == "Welch t" and other.to_json()["n_a"] == 2
     none = efficiency_ratio(sides["a"], sides["b"][0], 2.5)
     assert math.isnan(none.ratio) and none.unreached == (3, 0) and none.method == "none"
+    assert none.unreached_runs == tuple(map(str, sides["a"])) == tuple(none.to_json()["unreached_runs"])
+    assert found.unreached_runs == ()
     with pytest.raises(ConfigError, match="level = 95"):
         efficiency_ratio(sides["a"], sides["b"], 4.0, level=95)
     with pytest.raises(ConfigError, match=r"'tokens'.*tokens_processed"):

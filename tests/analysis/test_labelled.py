@@ -67,7 +67,7 @@ def test_summary_has_the_keys_of_train(tape: xr.DataTree) -> None:
     assert list(found) == [
         "rounds", "merges", "tokens_processed", "tokens_merged", "tokens_overwritten", "tokens_not_merged",
         "tokens_blended", "tokens_lost", "tokens_rolled_back", "tokens_local", "val_loss_first", "val_loss_last",
-        "goodput", "uptime", "merge_availability", "participation",
+        "goodput", "uptime", "merge_availability", "participation", "time_s",
     ]  # fmt: skip
     assert found["merges"] == CONFIG.rounds and found["rounds"] >= CONFIG.rounds
     parts = sum(v for k, v in found.items() if k.startswith("tokens_") and k != "tokens_processed")
@@ -87,3 +87,15 @@ def test_a_tape_without_a_manifest_has_no_sizes() -> None:
     assert sizes_of(tree) is None
     tree.attrs["manifest"] = [{"shape": [2], "fragment": 1}]
     assert sizes_of(tree) is None  # fragment 0 is empty
+
+
+def test_what_a_tape_is_asked_wrongly_is_one_line_that_says_what_it_takes(tape: xr.DataTree) -> None:
+    with pytest.raises(TypeError, match=r"^tape\.wb\.behind\(500\): .*; it takes \(at=None\)$"):
+        tape.wb.behind(500)
+    with pytest.raises(TypeError, match=r"^tape\.wb\.within\(3\): .*'end_s'; it takes \(start_s, end_s\)$"):
+        tape.wb.within(3)
+    with pytest.raises(TypeError, match=r"it takes \(bins=60\)$"):
+        tape.wb.goodput_over_time(parts=3)
+    names = dir(tape.wb)
+    assert {"why", "at", "events", "staleness", "closed"} <= set(names) and all(hasattr(tape.wb, one) for one in names)
+    assert not {"records", "inputs", "kept", "words", "arrows"} & set(names)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.tape.foreign.dialects import EVENTS_MAP, RANKS_MAP, events, ranks, write
 from workbench.cli.main import main
+from workbench.tape import TapeError, open_tape
 from workbench.tape.foreign.mapping import KEYS
 
 Tell = Callable[..., dict[str, Any]]
@@ -32,6 +33,7 @@ def test_a_log_is_imported_inspected_and_exported(
     page = " ".join(capsys.readouterr().out.split())
     assert "imported from the logs of another trainer, clocks derived" in page
     assert "rounds, breakdown, merge_availability: a log of syncs has no openings" in page
+    assert "counted over 6.7 s, from the first report of the log to its last" in page
     assert "4 participants of syncs that they do not report themselves, placed by time stamps" in page
     assert "L2 c 5 500 2" in page and "stopped (log ends): " not in page and "of 3 merges" in page
     found = told("inspect", run)
@@ -47,6 +49,14 @@ def test_a_log_is_imported_inspected_and_exported(
     for table in ("rounds", "validation", "staleness"):
         assert main(["inspect", run, table]) == 2
         assert f"cannot tell {table}: " in capsys.readouterr().err
+    for verb in (["replay", run], ["what-if", run, "--set", "merge=mean"]):
+        assert main(verb) == 2
+        said = capsys.readouterr().err
+        assert said.startswith(f"workbench: {run} is an import of another trainer's logs: its tape holds no arithmetic")
+        assert said.count("\n") == 1
+    tape = open_tape(run)
+    with pytest.raises(TapeError, match="this tape cannot tell critical_path: a log of syncs has no openings"):
+        tape.wb.critical_path(1)
 
 
 def test_the_second_dialect_tells_what_it_can(tmp_path: Path, told: Tell, capsys: pytest.CaptureFixture[str]) -> None:

@@ -243,3 +243,13 @@ def test_train_prints_what_inspect_knows(
     assert "finished: 8 merges in" in text and "token ledger: balanced" in text and "weights digest" in text
     assert main(["inspect", str(out), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["run"]["merges"] == 8
+
+
+def test_the_words_below_the_learners_are_one_paragraph(small_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["inspect", str(small_run)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("step: median"))
+    assert lines[first : first + 2] == [
+        "step: median; merged: share of its tokens; part.: participation; alive, in:",
+        "merges of 60; starts: processes",
+    ]

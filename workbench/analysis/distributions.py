@@ -16,6 +16,7 @@ from workbench.analysis.labels import Source, attrs
 
 UNITS = {"versions": "1", "steps": "1", "rounds": "1", "seconds": "s", "lag": "s"}
 """Units of the measures of staleness."""
+STATISTICS = ("median", "p95", "max")
 
 
 def staleness_by_learner_and_fragment(source: Source) -> xr.Dataset:
@@ -24,7 +25,8 @@ def staleness_by_learner_and_fragment(source: Source) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        ``count``, ``median``, ``p95``, ``max`` (measure, learner, fragment); ``unit`` (measure).
+        Of each measure, ``versions``, ``steps``, ``rounds`` [1], ``seconds`` and ``lag`` [s], the ``median``, ``p95``
+        and ``max`` (statistic, learner, fragment); ``count`` (measure, learner, fragment) of values.
     """
     tables = tables_of(source)
     dims = ("measure", "learner", "fragment")
@@ -38,8 +40,7 @@ def staleness_over_time(source: Source, bins: int = 20) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        ``count``, ``median``, ``p95``, ``max`` (measure, bin); ``start_s`` and ``end_s`` (bin), from the start of
-        rounds.
+        The same by (statistic, bin); ``start_s`` and ``end_s`` (bin), from the start of rounds.
     """
     tables = tables_of(source)
     edges, found = staleness_spread.over_time(tables, bins)
@@ -52,13 +53,17 @@ def staleness_over_time(source: Source, bins: int = 20) -> xr.Dataset:
 
 
 def _spreads(found: Mapping[str, Array], dims: tuple[str, ...], coords: Mapping[str, Any]) -> xr.Dataset:
-    unit = [UNITS[name] for name in staleness_spread.MEASURES]
-    names = {"count": "merged contributions with a value"}
-    data = {
-        name: (dims, values, {"units": "1" if name == "count" else "see unit", "long_name": names.get(name, name)})
-        for name, values in found.items()
+    data: dict[str, Any] = {
+        measure: (
+            ("statistic", *dims[1:]),
+            np.stack([found[name][number] for name in STATISTICS]),
+            attrs((UNITS[measure], f"staleness in {measure}" if measure != "lag" else "lag from capture to merge")),
+        )
+        for number, measure in enumerate(staleness_spread.MEASURES)
     }
-    return xr.Dataset(data, coords={"measure": list(staleness_spread.MEASURES), "unit": ("measure", unit), **coords})
+    data["count"] = (dims, found["count"], attrs(("1", "merged contributions with a value")))
+    measures = list(staleness_spread.MEASURES)
+    return xr.Dataset(data, coords={"measure": measures, "statistic": list(STATISTICS), **coords})
 
 
 def token_fates(source: Source) -> xr.Dataset:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from os import PathLike
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +84,8 @@ class EfficiencyRatio(NamedTuple):
         Coverage of the interval.
     a, b : tuple of float
         What each run needed, NaN for a run that did not reach the loss.
+    unreached_runs : tuple of str
+        Runs that never reached the loss, as they were given: with any there is no ratio.
     """
 
     ratio: float
@@ -95,6 +97,7 @@ class EfficiencyRatio(NamedTuple):
     level: float
     a: tuple[float, ...]
     b: tuple[float, ...]
+    unreached_runs: tuple[str, ...] = ()
 
     @property
     def unreached(self) -> tuple[int, int]:
@@ -142,6 +145,7 @@ def efficiency_ratio(
     if not 0 < level < 1:
         raise ConfigError(f"level = {level}; allowed: between 0 and 1, for example 0.95")
     one, other = opened(runs_a), opened(runs_b)
+    names = {id(tape): name for runs, side in ((runs_a, one), (runs_b, other)) for name, tape in _named(runs, side)}
     if not one or not other:
         raise ConfigError(f"{len(one)} runs against {len(other)}; expected at least one on each side")
     seeds = [[config_of(tape).seed for tape in side] for side in (one, other)]
@@ -150,9 +154,17 @@ def efficiency_ratio(
         one, other = (sorted(side, key=lambda tape: config_of(tape).seed) for side in (one, other))
     a, b = (tuple(tokens_to(tape, loss, of) for tape in side) for side in (one, other))
     if any(map(math.isnan, (*a, *b))) or min(*a, *b) <= 0:
-        return EfficiencyRatio(math.nan, math.nan, math.nan, loss, of, "none", level, a, b)
+        never = tuple(names[id(t)] for t, took in zip((*one, *other), (*a, *b), strict=True) if math.isnan(took))
+        return EfficiencyRatio(math.nan, math.nan, math.nan, loss, of, "none", level, a, b, never)
     found = log_ratio(a, b, paired=paired, level=level)
     return EfficiencyRatio(found.middle, found.low, found.high, loss, of, found.method, level, a, b)
+
+
+def _named(runs: RunLike | Sequence[RunLike], tapes: Sequence[xr.DataTree]) -> Iterator[tuple[str, xr.DataTree]]:
+    """Tapes with the names that they were given by: a path, else the name of the tape."""
+    given = [runs] if isinstance(runs, str | PathLike | xr.DataTree) else list(runs)
+    for run, tape in zip(given, tapes, strict=True):
+        yield fspath(run) if isinstance(run, str | PathLike) else str(tape.name), tape
 
 
 def opened(runs: RunLike | Sequence[RunLike]) -> list[xr.DataTree]:

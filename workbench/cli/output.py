@@ -38,7 +38,16 @@ Report = Callable[[int, int, str], None]
 def console() -> Console:
     """Return a console on the present stdout; what its encoding lacks is shown in plain characters."""
     _show_plainly(sys.stdout)
-    return Console(file=cast(TextIO, _Lean(sys.stdout)), highlight=False, markup=False, emoji=False)
+    return _Screen(file=cast(TextIO, _Lean(sys.stdout)), highlight=False, markup=False, emoji=False)
+
+
+class _Screen(Console):
+    """A console that leaves a reader who has gone to the dispatcher: by itself it would end with exit code 1."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise the error that is being handled on."""
+        self.quiet = True
+        raise BrokenPipeError
 
 
 def progress_console() -> Console:

@@ -55,11 +55,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     from workbench.cli import output
     from workbench.cli.opening import opened
+    from workbench.replay.environment import check_training
     from workbench.replay.exact import replay
     from workbench.replay.machines import rerun_machines
     from workbench.tape import config_difference
 
     tape = opened(arguments.run)
+    check_training(tape, str(arguments.run))
     config = config_difference(arguments.run, tape)
     with output.progress("merges replayed") as report:
         session = replay(

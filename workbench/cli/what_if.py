@@ -64,10 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     from workbench.cli.opening import opened
     from workbench.cli.pages import what_if as page
     from workbench.replay.counterfactual.asking import what_if
+    from workbench.replay.environment import check_training
     from workbench.tape import being_written
 
     goes_on = being_written(arguments.run)
     tape = opened(arguments.run)
+    check_training(tape, str(arguments.run))
     if goes_on:
         merges = tape["merges"].sizes["merge"]
         print(f"workbench: {arguments.run} still goes on: asked of its first {merges:,} merges", file=sys.stderr)

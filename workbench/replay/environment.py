@@ -11,6 +11,7 @@ import xarray as xr
 from workbench.config import ConfigError
 from workbench.datasets import Text
 from workbench.protocol.records import SYNCER
+from workbench.tape.errors import TapeError
 from workbench.training.environment import fingerprint
 from workbench.training.threads import device_used, thread_variable, use_threads
 
@@ -19,6 +20,30 @@ NAMED_MAX = 3
 
 NAMES = {"nproc": "threads: nproc", "visible_cores": "threads: visible_cores"}
 """What entries of the fingerprint are about, where their name alone does not say it."""
+
+
+def check_training(tape: xr.DataTree, where: str = "") -> None:
+    """Refuse a tape that holds no arithmetic.
+
+    Parameters
+    ----------
+    tape : xarray.DataTree
+    where : str
+        As it was typed; the tape's name by default.
+
+    Raises
+    ------
+    TapeError
+        It was imported, or holds no configuration.
+    """
+    where = where or str(tape.name)
+    if tape.attrs.get("imported"):
+        raise TapeError(
+            f"{where} is an import of another trainer's logs: its tape holds no arithmetic, so there is nothing to "
+            f"replay and nothing to ask; type workbench inspect {where}"
+        )
+    if not tape.attrs.get("config"):
+        raise TapeError(f"{where} holds no configuration; expected the tape of a training run")
 
 
 def environment_differences(tape: xr.DataTree) -> list[str]:

@@ -13,7 +13,7 @@ from workbench.config import RunConfig, from_toml
 from workbench.datasets import open_text
 from workbench.protocol.records import SYNCER
 from workbench.replay.differences import Difference, Findings, Impossible
-from workbench.replay.environment import adopt_threads, check_data, environment_differences
+from workbench.replay.environment import adopt_threads, check_data, check_training, environment_differences
 from workbench.replay.kept import KEPT_BYTES
 from workbench.replay.learners import ReplayedLearner
 from workbench.replay.merge_table import merge_table_differences
@@ -24,7 +24,7 @@ from workbench.replay.report import ReplayDiffers, ReplayReport, report_of
 from workbench.replay.session import Execution, Progress, Replayed
 from workbench.replay.syncer import ReplayedSyncer
 from workbench.replay.upto import Upto, cut_of, limits, restricted
-from workbench.tape import TapeError, open_tape
+from workbench.tape import open_tape
 from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
 
@@ -78,8 +78,7 @@ def replay(
         The data is not that of the run.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
-    if not tape.attrs.get("config"):
-        raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
+    check_training(tape, "" if isinstance(run, xr.DataTree) else str(run))
     check_order(order)
     adopt_threads(tape)
     config = from_toml(tape.attrs["config"])

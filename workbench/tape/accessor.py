@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -164,30 +164,52 @@ class TapeAccessor:
         if name.startswith("_"):
             raise AttributeError(name)
         found = _analyses().get(name)
-        if found is not None and name in self.untold:
-            return partial(_refuse, name, self.untold[name])
+        untold = self.untold.get(name) or self.untold.get(_NEEDS.get(name, ""))
+        if found is not None and untold:
+            return partial(_refuse, name, untold)
         if found is None:
             raise AttributeError(f"a tape has no {name!r}; it has {', '.join(sorted(self.__dir__()))}")
         return _of_tape(found, self._tree)
 
     def __dir__(self) -> list[str]:
         own = [name for name in vars(type(self)) if not name.startswith("_")]
-        return [*own, *_analyses()]
+        return [name for name in (*own, *_analyses()) if name not in _FOR_PROGRAMS]
 
 
+_FOR_PROGRAMS = ("records", "inputs", "kept", "words", "arrows")
+"""What replay, figures and pages are built on, and nobody types."""
+_NEEDS = {"critical_path": "rounds"}
+"""What cannot be told where something else cannot."""
 _DENSE = ("weight", "c_steps", "c_tokens", "base_version", "step", "norm", "cosine", "captured_ns", "arrival_ns")
 
 
 def _of_tape(function: Callable[..., Any], tree: xr.DataTree) -> Callable[..., Any]:
-    """An analysis of this tape, with the function's own documentation."""
+    """An analysis of this tape, with the function's own documentation; wrong arguments are said in a line."""
+    whole = signature(function)
+    own = whole.replace(parameters=list(whole.parameters.values())[1:])
 
     @wraps(function)
     def asked(*arguments: Any, **named: Any) -> Any:
-        return described(function(tree, *arguments, **named))
+        try:
+            own.bind(*arguments, **named)
+            return described(function(tree, *arguments, **named))
+        except TypeError as error:
+            if not arguments and not named and not _required(own):
+                raise
+            given = ", ".join([*map(repr, arguments), *(f"{name}={value!r}" for name, value in named.items())])
+            takes = ", ".join(map(_parameter, own.parameters.values()))
+            raise TypeError(f"tape.wb.{function.__name__}({given}): {error}; it takes ({takes})") from error
 
-    whole = signature(function)
-    asked.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])  # type: ignore[attr-defined]
+    asked.__signature__ = own  # type: ignore[attr-defined]
     return asked
+
+
+def _required(own: Signature) -> bool:
+    return any(one.default is one.empty for one in own.parameters.values())
+
+
+def _parameter(one: Parameter) -> str:
+    return one.name if one.default is one.empty else f"{one.name}={one.default!r}"
 
 
 def _refuse(name: str, reason: str, *_: Any, **__: Any) -> Any:

@@ -53,6 +53,7 @@ def numbers(report: Report, about: Report) -> Iterator[tuple[str, str]]:
         "staleness in versions",
         f"{words.three(stale)}, of {words.plural(stale['count'], 'contribution')} with a known base",
     )
+    yield "counted over", f"{words.seconds(report['run']['duration_s'])}, from the first report of the log to its last"
     yield "goodput", "cannot be told" if report["goodput"] is None else words.percent(report["goodput"])
 
 

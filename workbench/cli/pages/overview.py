@@ -127,8 +127,8 @@ def learners(rows: list[Report], merges: int) -> Iterator[Any]:
     ]
     yield output.aligned("learners", HEADS, table)
     yield Text(
-        "step: median; merged: share of its tokens; part.: participation; alive, in: merges\n"
-        f"of {merges:,}; starts: processes",
+        f"step: median; merged: share of its tokens; part.: participation; alive, in: merges of {merges:,}; starts: "
+        "processes",
         style="dim",
     )
     if hidden:

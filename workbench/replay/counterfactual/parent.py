@@ -15,6 +15,7 @@ import xarray as xr
 from workbench.config import RunConfig, from_toml
 from workbench.protocol.events import SyncerInput
 from workbench.protocol.records import SYNCER, Kind, Record, label_of
+from workbench.replay.environment import check_training
 from workbench.tape import Input, TapeError, open_tape
 from workbench.tape.errors import first_line
 
@@ -166,8 +167,7 @@ def read_parent(run: str | Path | xr.DataTree, path: str = "") -> Parent:
         There is no tape, or it holds no training run or nothing that happened.
     """
     tape = run if isinstance(run, xr.DataTree) else open_tape(run)
-    if not tape.attrs.get("config"):
-        raise TapeError(f"{tape.name} holds no configuration; expected the tape of a training run")
+    check_training(tape, path or ("" if isinstance(run, xr.DataTree) else str(run)))
     records, inputs = tape.wb.records(), tape.wb.inputs()
     if not records or not inputs:
         raise TapeError(f"{tape.name} holds nothing that happened; expected a run that its syncer has recorded")
