@@ -253,3 +253,12 @@ def test_the_words_below_the_learners_are_one_paragraph(small_run: Path, capsys:
         "step: median; merged: share of its tokens; part.: participation; alive, in:",
         "merges of 60; starts: processes",
     ]
+
+
+def test_a_quorum_that_was_awaited_is_not_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    kinds = ("starved", "stalled", "quorums_lost", "own_stops", "own_ends", "settings_changed", "syncer_restarts")
+    found: dict[str, Any] = {name: [] for name in kinds} | {"quorum_lost_s": 0.0, "quorum_awaited_s": 13.2}
+    for part in incidents.show({"faults": [], "faults_unstruck": [], "incidents": found}):
+        output.console().print(part)
+    out = " ".join(capsys.readouterr().out.split())
+    assert "learners waited for at the start, 13.2 s with fewer than K there" in out and "lost" not in out

@@ -142,6 +142,13 @@ def test_who_is_started_by_hand_is_shown_with_its_place() -> None:
     assert lines[7].endswith("start 2, on far, pid 7") and lines[8].endswith("never seen")
 
 
+def test_a_run_that_has_had_no_quorum_yet_waits_for_learners() -> None:
+    found = status(2, quorum=2, gathers=True)
+    found["learners"][1] = learner(1, state="never seen", number=0, connected=False, counts=False)
+    assert "waits for learners: 1 of 2 there" in drawn(found)[3] and "LOST" not in "".join(drawn(found))
+    assert "LOST" not in line(found)
+
+
 def test_a_lost_quorum_says_who_is_missing_and_since_when() -> None:
     found = status(4, quorum=3, quorum_lost=True, quorum_lost_since_s=11.14)
     for m in (1, 2):

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from tests.simulate.worlds import SECOND, config_of, world_of
+from workbench.analysis.arrays import incidents
+from workbench.analysis.from_records import tables
 from workbench.engine.syncer_status import StatusBook
+from workbench.protocol.faults import Fault
+from workbench.protocol.records import Kind
 from workbench.simulate.outages import lose_everything, resume_run
 from workbench.simulate.world import World
 
@@ -27,6 +31,19 @@ def test_learners_that_start_after_a_resume_are_no_lost_quorum() -> None:
     assert told(world) == (True, False, None)
     world.run(until_ns=world.now + 3 * SECOND)
     assert told(world) == (False, False, None)
+
+
+def test_learners_that_start_one_after_the_other_are_awaited() -> None:
+    """By hand that takes as long as it takes: what never was there is not lost; but what goes later is."""
+    late = Fault("late", 0, 1, 9 * SECOND)
+    world = world_of(config_of({}, learners=2, quorum=2, rounds=200, start_limit_s=60.0), [late])
+    world.run(until_ns=6 * SECOND)
+    assert any(record.kind == Kind.QUORUM_LOST for record in world.records)
+    assert told(world) == (True, False, None)
+    rows = incidents.quorums_lost(tables(world.records))
+    assert [row["awaited"] for row in rows] == [True]
+    world.run(until_ns=15 * SECOND)
+    assert told(world) == (False, False, None) and world.syncer.machine.state.began
 
 
 def test_learners_that_do_not_come_are_a_lost_quorum() -> None:

@@ -25,7 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--learner", metavar="M", type=int, required=True, help="which learner this is, from 0")
     parser.add_argument("--keys", metavar="FOLDER", type=Path, help="folder with learner-M.key and syncer.public")
     parser.add_argument(
-        "--patience", metavar="S", type=float, default=600.0, help="seconds without a syncer, at first and later (600)"
+        "--patience",
+        metavar="S",
+        type=float,
+        default=600.0,
+        help="seconds without a syncer (600); at first, before the run has been found, connect_limit_s at most",
     )
     options.add_config(parser)
     options.add_json(parser)

@@ -92,6 +92,8 @@ def _quorum(status: Status) -> Line:
         since_s = status["elapsed_s"] - status["quorum_lost_since_s"]
         counts = f"{len(there)} of {status['quorum']} there"
         return Line("quorum", f"LOST: {counts}{ended}{waiting} since {since_s:.1f} s", f"bold {BAD}")
+    if status.get("gathers"):
+        return Line("quorum", f"waits for learners: {len(there)} of {status['quorum']} there{ended}{waiting}")
     counts = f"{len(there)} of {len(status['learners'])} there"
     return Line("quorum", f"{status['quorum']} needed, {counts}{ended}{waiting}")
 

@@ -92,8 +92,8 @@ class Finding:
             now = time.monotonic()
             if now + pause >= until:
                 self.line = (
-                    f"found no syncer at {self.address} within {self.limit} ({answer.trouble}); "
-                    "start the syncer first, or give its address with --connect"
+                    f"found no syncer at {self.address} within {self.limit} ({answer.trouble}): "
+                    "its run may be over; start the syncer first, or give its address with --connect"
                 )
                 time.sleep(max(0.0, until - now))
                 return False

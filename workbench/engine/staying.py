@@ -101,8 +101,8 @@ class Staying:
     def _alone(self, gone_s: float, reason: str) -> str:
         if not self.incarnation:
             return (
-                f"found no syncer at {self.address} within {self.first_limit}{reason}; start the syncer first, or give "
-                "its address with --connect"
+                f"found no syncer at {self.address} within {self.first_limit}{reason}: its run may be over; start "
+                "the syncer first, or give its address with --connect"
             )
         return (
             f"has had no syncer at {self.address} for {gone_s:.0f} s{reason}, the limit is --patience "

@@ -128,9 +128,10 @@ class StatusBook:
         return sum(n * size for n, size in zip(self.merged_tokens, self.sizes, strict=True)) // sum(self.sizes)
 
     def gathers(self, state: SyncerState, now: int) -> bool:
-        """Whether a resumed run only waits for its learners to start, as a new one does."""
+        """Whether a run has had no quorum yet and only waits for learners to start: a new one, or one resumed."""
         kept_out = any(member.quarantined for member in state.members.values())
-        return self.resumed and state.quorum_lost and now < state.start_until and not kept_out
+        resumed = self.resumed and now < state.start_until
+        return (resumed or not state.began) and state.quorum_lost and not kept_out
 
     def status(self, state: SyncerState, now: int) -> dict[str, Any]:
         """The run at a time of the syncer's clock [ns]."""

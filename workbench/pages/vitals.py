@@ -68,6 +68,9 @@ def _quorum(status: Status) -> str:
         release = f"; release {labels(out)} to go on" if (out := kept_out(status)) else ""
         note = f"{status['quorum']} needed{ended}{waits}, {since_s:.1f} s{release}"
         return style.vital("✕ quorum lost", number, note, QUORUM, bad=True)
+    if status.get("gathers"):
+        note = f"waits for learners: {there} of the {status['quorum']} needed{ended}"
+        return style.vital("quorum", number, note, QUORUM)
     without = f", without {labels(waited_for)}" if waited_for else ""
     return style.vital("quorum", number, f"{status['quorum']} needed{ended}{without}", QUORUM)
 

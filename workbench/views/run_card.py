@@ -74,6 +74,8 @@ def _quorum(status: Status) -> str:
         return ""
     there = sum(bool(one.get("counts")) for one in status["learners"])
     text = f"{status['quorum']} needed, {there} of {len(status['learners'])} there"
+    if status.get("gathers"):
+        return f"waits for learners: {there} of {status['quorum']} there"
     if not status.get("quorum_lost"):
         return text
     waited_for, gone = absent(status["learners"])

@@ -69,9 +69,11 @@ def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
     -------
     list of dict
         ``start_s``, ``for_s`` (up to the end of the run if it was not regained), ``regained``, ``possible``,
-        ``quorum``, ``missing`` (labels), ``quarantined`` (those of them that only a release lets in again).
+        ``quorum``, ``missing`` (labels), ``quarantined`` (those of them that only a release lets in again), ``awaited``
+        (rounds had not begun: there had been no quorum that could be lost).
     """
     events, details = tables["events"], details_of(tables, Kind.QUORUM_LOST)
+    first = events_of(tables, Kind.ROUNDS_BEGAN)
     regained = events_of(tables, Kind.QUORUM_REGAINED)
     began, closed = run_span(tables)
     result = []
@@ -86,6 +88,7 @@ def quorums_lost(tables: Tables) -> list[dict[str, Any]]:
             "quorum": int(events["steps"][event]),
             "missing": list(details.get(event, {}).get("missing", ())),
             "quarantined": list(details.get(event, {}).get("quarantined", ())),
+            "awaited": not len(first) or event < int(first[0]),
         })  # fmt: skip
     return result
 

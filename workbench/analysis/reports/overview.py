@@ -34,9 +34,9 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         ``run`` (`workbench.analysis.reports.facts.facts`), ``validation``, ``ledger``, ``goodput``, ``participation``,
         ``staleness`` and ``rounds`` (what is said of the run as a whole in the reports of these names), ``faults``
         (`fault_effects`), ``faults_unstruck`` (`unstruck`, empty while the run goes on), ``incidents`` (``starved``,
-        ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``own_stops``, ``syncer_restarts``, ``own_ends``,
-        ``left_by_hand``, ``settings_changed``, ``refused``, ``quarantines``, ``recoveries``, ``snapshots``,
-        ``resumes``) and ``learners``, one row each.
+        ``stalled``, ``quorums_lost``, ``quorum_lost_s``, ``quorum_awaited_s`` (before rounds began), ``own_stops``,
+        ``syncer_restarts``, ``own_ends``, ``left_by_hand``, ``settings_changed``, ``refused``, ``quarantines``,
+        ``recoveries``, ``snapshots``, ``resumes``) and ``learners``, one row each.
     """
     tables, config = tables_of(source), config or config_of(source)
     parts = {
@@ -57,8 +57,9 @@ def report(source: Source, config: RunConfig | None = None, *, written: bool = F
         "incidents": {
             "starved": _starved(tables, parts["participation"]),
             "stalled": incidents.stalled(tables),
-            "quorums_lost": lost,
-            "quorum_lost_s": sum(row["for_s"] for row in lost),
+            "quorums_lost": [row for row in lost if not row["awaited"]],
+            "quorum_lost_s": sum(row["for_s"] for row in lost if not row["awaited"]),
+            "quorum_awaited_s": sum(row["for_s"] for row in lost if row["awaited"]),
             "own_stops": incidents.own_stops(tables),
             "syncer_restarts": incidents.syncer_restarts(tables),
             "own_ends": incidents.own_ends(tables),

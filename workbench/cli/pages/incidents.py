@@ -93,6 +93,8 @@ def sentences(found: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if found["stalled"]:
         who = ", ".join(f"{words.label(row['learner'])} {times(row['reports'])}" for row in found["stalled"])
         yield "stalled", f"no step for so long that rounds no longer waited for it: {who}"
+    if found.get("quorum_awaited_s"):
+        yield "learners", f"waited for at the start, {words.seconds(found['quorum_awaited_s'])} with fewer than K there"
     if found["quorums_lost"]:
         yield "quorum lost", lost_quorums(found["quorums_lost"], found["quorum_lost_s"])
     if found["own_stops"]:
