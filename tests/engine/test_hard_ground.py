@@ -60,6 +60,26 @@ def test_without_room_for_the_journal_rounds_pause_and_learners_train_on(tmp_pat
     assert rerun_machines(path).equal
 
 
+@pytest.mark.parametrize("room", [15_000, 60_000], ids=["first weights", "committed fragments"])
+def test_a_disk_that_is_full_from_the_start_is_one_line(
+    room: int, tmp_path: Path, raising: Callable[..., None]
+) -> None:
+    """The tape cannot be laid either: that is not tried again and again."""
+    raising("workbench.tape.recorder", "Recorder", "__init__", "True")
+    path = tmp_path / "run"
+    own = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, own[1]))
+    try:
+        run = launch(tiny(2), path)
+        with pytest.raises(RunEnded, match=f"no room for {path}: the disk is full") as ended:
+            run.wait(timeout_s=GUARD_S)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, own)
+    assert ended.value.code == 3
+    log = path / "logs" / "recorder.log"
+    assert not log.exists() or log.read_text().count("Traceback") <= 2
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o500)

@@ -18,7 +18,7 @@ from workbench.simulate.stops import STOPPED
 from workbench.tape import Input
 
 SEEDS = 300
-ROUNDS = 16
+ROUNDS = 14
 FAULTS = 3
 
 _encoded = msgspec.msgpack.Encoder().encode

@@ -18,7 +18,7 @@ from workbench.engine.layout import read_config, read_plan
 from workbench.engine.links import Link
 from workbench.engine.resuming import Wish, find, put_in_place, read_wish
 from workbench.engine.weights import save_initial
-from workbench.tape.errors import TapeError
+from workbench.tape.errors import TapeError, is_full, no_room
 from workbench.tape.journal import JournalWriter
 from workbench.tape.run_folder import RunFolder
 from workbench.training.environment import fingerprint
@@ -34,7 +34,12 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
     try:
         wish = read_wish(folder.path)
         answer = {"prepared": prepare(folder)["fingerprint"]} if wish is None else go_on(folder, wish)
-    except (ConfigError, TapeError, SnapshotDamaged) as error:
+    except (ConfigError, TapeError, SnapshotDamaged, OSError) as error:
+        if is_full(error):
+            link.send({"failed": str(no_room(folder.path))})
+            return 3
+        if isinstance(error, OSError):
+            raise
         link.send({"refused": str(error)})
         return 2
     link.send(answer)

@@ -40,7 +40,7 @@ class Restarts:
         if managed is fleet.preparer:
             if how != "exit 0":
                 line = managed.line or f"the run could not be prepared: {how}"
-                fleet.ending.lose(WRONG if managed.line else LOST, line)
+                fleet.ending.lose(WRONG if how == "exit 2" and managed.line else LOST, line)
         elif managed is fleet.syncer:
             self._syncer(how)
         elif managed is fleet.recorder:
@@ -101,7 +101,7 @@ class Restarts:
 
     def _recorder(self, how: str) -> None:
         recorder, ending = self.fleet.recorder, self.fleet.ending
-        refused = ending.line and recorder.line_of == recorder.number  # the run is lost, and so is its tape's last part
+        refused = bool(ending.line) and how.startswith("exit")  # the run is lost, and its tape cannot be closed
         if recorder.state == "done" or ending.hurry or refused:
             recorder.state = "ended"
         else:

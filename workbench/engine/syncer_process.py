@@ -34,7 +34,7 @@ from workbench.protocol import restart, syncer
 from workbench.protocol.records import Kind, Record
 from workbench.protocol.settings import fixed_settings_of, settings_book_of, values_in_force
 from workbench.protocol.syncer_state import SyncerState
-from workbench.tape.errors import StorageFull, TapeError
+from workbench.tape.errors import StorageFull, TapeError, is_full, no_room
 from workbench.tape.fragmentation import fragmentation_of_header
 from workbench.tape.going_on import merged_tokens
 from workbench.tape.journal import JournalWriter, read_journal
@@ -53,8 +53,9 @@ def main(link: Link, arguments: dict[str, Any]) -> int:
         process = SyncerProcess(link, RunFolder(Path(arguments["run"])), Path(arguments["runtime"]), arguments)
         return process.run()
     except (ConfigError, RunLost, TapeError, OSError) as error:
-        link.send({"failed": str(error)})
-        print(f"syncer: {error}", flush=True)
+        line = str(no_room(RunFolder(Path(arguments["run"])).path)) if is_full(error) else str(error)
+        link.send({"failed": line})
+        print(f"syncer: {line}", flush=True)
         return 2 if isinstance(error, ConfigError | TapeError) and not isinstance(error, StorageFull) else 3
 
 
