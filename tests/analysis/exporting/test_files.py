@@ -19,6 +19,7 @@ from workbench.analysis.exporting import blocks
 from workbench.analysis.exporting.csv_tables import guarded
 from workbench.config import ConfigError
 from workbench.protocol.records import Kind
+from workbench.tape.errors import StorageFull
 from workbench.tape.schema import GROUPS, NO_WORD
 
 
@@ -151,6 +152,6 @@ def test_after_an_error_nothing_is_left(tape: xr.DataTree, tmp_path: Path, monke
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("workbench.analysis.exporting.perfetto.events", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(StorageFull, match="no room for .*trace.json: the disk is full; what was begun is removed"):
         wb.export(tape, "perfetto", tmp_path / "trace.json")
     assert os.listdir(tmp_path) == []
