@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FAULT",
         action="append",
         default=[],
-        help="remove a fault: its number, a kind (kill), a kind at a learner (kill:2); may be repeated",
+        help="remove a fault: its number, a kind (kill), a kind at a learner (kill:2), or the end of a process that "
+        "no fault explains (end:2); may be repeated",
     )
     parser.add_argument(
         "--move",

@@ -96,6 +96,24 @@ def test_another_quorum_waits_for_the_one_that_was_down(parent: Path, tmp_path: 
     assert wb.replay(found.path).verify().bit_exact
 
 
+def test_had_the_process_not_been_killed_it_would_have_gone_on(parent: Path, tmp_path: Path) -> None:
+    found = wb.what_if(parent, without=["end:2"], out=tmp_path / "child")
+    assert found.kind == "schedule" and found.without[0].startswith("end of L2's process at ")
+    there, here = open_tape(parent).wb.records(), found.tape.wb.records()
+    assert there[found.branch_event].kind == Kind.LEARNER_LOST and there[found.branch_event].peer == process_of(VICTIM)
+    assert [r.peer for r in here if r.kind == Kind.LEARNER_JOINED].count(process_of(VICTIM)) == 1
+    gone, again = (process for process in by_hand(there) if process.learner == VICTIM)
+    meanwhile = [r for r in here if r.kind == Kind.MERGED and gone.lost_ns < r.time_ns < again.joined_ns]
+    assert any(VICTIM in r.detail["learners"] for r in meanwhile)
+    report = rerun_machines(found.tape)
+    assert report.equal, report.first_difference
+    assert wb.replay(found.path).verify().bit_exact
+    with pytest.raises(
+        wb.ConfigError, match="no process of a learner ended so without a fault; the tape has end of L2"
+    ):
+        wb.what_if(parent, without=["end:1"], out=tmp_path / "none")
+
+
 def test_another_merge_rule_from_a_round_on(parent: Path, tmp_path: Path) -> None:
     rounds = [r.round for r in open_tape(parent).wb.records() if r.kind == Kind.ROUND_OPENED]
     found = wb.what_if(parent, merge="mean", from_round=rounds[len(rounds) // 2], out=tmp_path / "child")

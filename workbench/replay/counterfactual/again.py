@@ -10,8 +10,8 @@ from workbench.protocol import restart
 from workbench.protocol.faults import SCENARIO
 from workbench.protocol.records import Kind
 from workbench.replay.counterfactual.durations import KeyedTimes
+from workbench.replay.counterfactual.ends import Ended
 from workbench.replay.counterfactual.parent import Loss, Parent
-from workbench.replay.counterfactual.plan import Ended
 from workbench.simulate import lives, outages
 from workbench.simulate.world import World
 

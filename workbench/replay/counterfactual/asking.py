@@ -87,7 +87,8 @@ def what_if(
         The change acts from the opening of this round on (the one that counts, where a resume took rounds back).
         Faults have times of their own.
     without : sequence of int or str
-        Faults to remove: numbers, kinds (``"kill"``) or kinds at a learner (``"kill:2"``).
+        Faults to remove: numbers, kinds (``"kill"``) or kinds at a learner (``"kill:2"``); with ``"end"`` or
+        ``"end:2"`` processes live on that ended without a fault of the workbench.
     moved : mapping of int to float, optional
         Fault by number to the time at which it strikes instead [s from the start of rounds].
     added : sequence of Fault, optional
@@ -124,7 +125,7 @@ def what_if(
     if from_round is not None:
         last = max((t for _, t in openings(parent.records)), default=-1)
         check_live(wanted.values, from_round, last)
-        check_alone(wanted.values, bool(faults.removed or faults.added), resimulate)
+        check_alone(wanted.values, faults.is_changed, resimulate)
     question = _Question(parent, wanted, faults, from_round, resimulate, seeds, progress)
     with answering(folder) as question.whole:
         return question.answer(folder)
@@ -198,7 +199,7 @@ class _Question:
 
     @property
     def _is_unchanged(self) -> bool:
-        return not (self.wanted.values or self.faults.removed or self.faults.added)
+        return not (self.wanted.values or self.faults.is_changed)
 
     def _said(self, merges: int) -> None:
         if self.progress is not None and merges != self.told:
@@ -274,7 +275,7 @@ class _Question:
         kept = kind == ARITHMETIC and (bool(self.faults.removed) or self.turn is not None)  # with the schedule
         anew = kept or (self.from_round is None and self.wanted.computes_anew)
         event, changes = self._event(branch, shared), dict(self.wanted.values)
-        without = [s.name for s in self.faults.removed]
+        without = self.faults.gone
         return {
             **parent_of(self.parent, event, kind, shared, anew),
             "changes": changes,
@@ -289,8 +290,8 @@ class _Question:
             return self.turn.event
         if branch is None:
             return 0 if self._is_new_from_start() else None
-        gone = [s.event for s in self.faults.removed if s.effect and s.time_ns == self.faults.cut_ns]
-        return gone[0] if branch.before and gone else branch.event
+        gone = self.faults.first_gone
+        return gone if branch.before and gone is not None else branch.event
 
     def _outcome(self, kind: str, branch: Branch | None, runs: list[Path]) -> WhatIf:
         parent, event = self.parent, self._event(branch, 0)
@@ -303,7 +304,7 @@ class _Question:
             kind=kind,
             asked=self._asked(),
             changes=dict(self.wanted.values),
-            without=tuple(s.name for s in self.faults.removed),
+            without=tuple(self.faults.gone),
             added=tuple(fault_words(fault, parent.began_ns) for fault in self.faults.added),
             branch_event=event,
             branch=words_of(parent.records[event], event, parent.began_ns) if there and event is not None else "",

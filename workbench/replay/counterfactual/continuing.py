@@ -13,8 +13,9 @@ from workbench.protocol.faults import Fault, FaultPlan
 from workbench.protocol.records import Kind, Record
 from workbench.replay.counterfactual.again import come_again, end_again, goes_on
 from workbench.replay.counterfactual.durations import KeyedTimes
+from workbench.replay.counterfactual.ends import Ended
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.plan import Ended, Struck
+from workbench.replay.counterfactual.plan import Struck
 from workbench.simulate.numbers import Numbers
 from workbench.simulate.world import World
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from workbench.config import ConfigError
 from workbench.protocol.events import Received
 from workbench.protocol.faults import FaultPlan
 from workbench.protocol.messages import Join
@@ -14,11 +15,14 @@ from workbench.protocol.records import SYNCER, Kind, Record, learner_of, process
 from workbench.protocol.settings import learner_settings_of
 from workbench.replay.counterfactual.branch import Branch
 from workbench.replay.counterfactual.by_hand import by_hand
+from workbench.replay.counterfactual.ends import Ended
 from workbench.replay.counterfactual.parent import Parent
-from workbench.replay.counterfactual.plan import Ended, Struck
+from workbench.replay.counterfactual.plan import Struck
 from workbench.replay.counterfactual.rebuilding import rebuild
 from workbench.replay.counterfactual.rebuilt import Mail, Rebuilt
 from workbench.replay.counterfactual.retelling import Retelling
+
+SECOND = 10**9
 
 
 class Life(NamedTuple):
@@ -107,6 +111,11 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
         asked = [c for c in mine if c.asked_at <= branch.number - branch.before]
         if asked:
             found = _rebuilt(parent, told, branch, life, asked[0], mail, delay_ns)
+            if not found.goes_on:
+                raise ConfigError(
+                    f"the tape does not hold enough of what L{learner} had heard at {branch.time_ns / SECOND:.2f} s of "
+                    "the run to go on from there; ask from another round (--from-round), or for the whole (--resimulate)"
+                )
             told.advance(process_of(learner), found.unsent)
             rebuilt[learner] = found
     return AtBranch(lives, connections, rebuilt)

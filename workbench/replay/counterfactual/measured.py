@@ -72,6 +72,7 @@ class Measured:
         self._untraced: set[tuple[int, Hashable]] = set()
         self._pools: dict[tuple[str, int], list[int]] = {}
         self._records, self._event_of = parent.records, parent.event_of
+        self._watched = {r.peer for r in parent.records if r.kind == Kind.PROCESS_STARTED}
         arrived = Arrived(parent)
         self._metadata(arrived.metadata)
         self._steps()
@@ -157,14 +158,22 @@ class Measured:
             learner, peer = learner_of(r.process), learner_of(r.peer)
             if r.kind in (Kind.STATE_ADOPTED, Kind.RESTORED, Kind.STEP_ENDED):
                 at[learner] = r.step + 1, r.time_ns
-            elif r.kind == Kind.PROCESS_STARTED:
+            elif r.kind in (Kind.PROCESS_STARTED, Kind.LEARNER_JOINED):
                 number[peer] = int(r.value)
             elif r.kind == Kind.PULL_SENT:
                 asked[peer][r.round] = r.time_ns
-            elif r.kind == Kind.FAULT_INJECTED and r.reason in ENDING_KINDS and peer in at:
-                self.least["step", peer, at[peer][0]] = r.time_ns - at[peer][1]
-                self.cut_off.add((peer, at[peer][0], number.get(peer, 1)))
+            elif peer in at and self._ends_it(r):
+                step, since = at.pop(peer)
+                self.least["step", peer, step] = r.time_ns - since
+                self.cut_off.add((peer, step, number.get(peer, 1)))
                 self.least.update({("down", peer, t): r.time_ns - sent for t, sent in asked.pop(peer, {}).items()})
+
+    def _ends_it(self, r: Record) -> bool:
+        """Whether this is the end of a process in the middle of its work."""
+        if r.kind == Kind.FAULT_INJECTED:
+            return r.reason in ENDING_KINDS
+        by_hand = r.kind == Kind.LEARNER_LOST and r.peer not in self._watched
+        return r.reason not in ("ended", "exit 0") and (by_hand or r.kind == Kind.PROCESS_ENDED)
 
     def _metadata(self, arrivals: dict[tuple[int, int], int]) -> None:
         sent: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from workbench.config import ConfigError
 from workbench.protocol.acting import seeded
 from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, NUMBER_KINDS, Fault, kind_and_target, struck_fault
-from workbench.protocol.records import SYNCER, Kind, Record, learner_of
+from workbench.protocol.records import SYNCER, Kind, Record
 from workbench.protocol.scenario import fault_of
-from workbench.replay.counterfactual.by_hand import by_hand
+from workbench.replay.counterfactual.ends import END, Ended, ends_of, ends_without
 from workbench.replay.counterfactual.parent import Parent
 
 SECOND = 10**9
@@ -50,15 +50,6 @@ def fault_words(fault: Fault, began_ns: int) -> str:
     if fault.is_tied:
         when = f"round {fault.at_round}" if fault.at_round >= 0 else f"merge {fault.at_merge}"
     return f"{kind_and_target(fault)} at {when}"
-
-
-class Ended(NamedTuple):
-    """A learner's process that ended without a fault, and when the next of it was started (-1: never)."""
-
-    learner: int
-    time_ns: int
-    how: str
-    again_ns: int
 
 
 def faults_of(parent: Parent) -> list[Struck]:
@@ -124,28 +115,10 @@ def _tied(fault: Fault, scripted: list[Fault]) -> Fault:
     return fault
 
 
-def ends_of(parent: Parent) -> list[Ended]:
-    """Learner processes that ended in the middle of the run without a fault that the tape knows."""
-    expected = {(s.fault.learner, s.time_ns) for s in faults_of(parent) if s.fault.kind in ENDING_KINDS}
-    found = []
-    for event, r in enumerate(parent.records):
-        learner = learner_of(r.peer)
-        if r.kind != Kind.PROCESS_ENDED or learner < 0 or r.reason == "exit 0":
-            continue
-        if any(m == learner and 0 <= r.time_ns - at < 2 * SECOND for m, at in expected):
-            continue
-        later = (x for x in parent.records[event:] if x.kind == Kind.PROCESS_STARTED and x.peer == r.peer)
-        found.append(Ended(learner, r.time_ns, r.reason, next((x.time_ns for x in later), -1)))
-    others = by_hand(parent.records)
-    for p in others:
-        again = (q.began_ns for q in others if q.learner == p.learner and q.number > p.number)
-        if p.lost_ns >= 0:
-            found.append(Ended(p.learner, p.lost_ns, p.how, next(again, -1)))
-    return found
-
-
 def chosen(struck: Sequence[Struck], without: Sequence[int | str]) -> list[Struck]:
     """The faults that are to be removed: by number, or all of a kind, or of a kind at a learner (``kill:2``).
+
+    ``end`` and ``end:2`` name processes that ended without a fault; see `ends_without`.
 
     Raises
     ------
@@ -154,6 +127,8 @@ def chosen(struck: Sequence[Struck], without: Sequence[int | str]) -> list[Struc
     """
     found: dict[int, Struck] = {}
     for name in without:
+        if str(name).partition(":")[0] == END:
+            continue
         mine = [s for s in struck if _is_called(s, str(name))]
         if not mine:
             raise ConfigError(
@@ -225,6 +200,8 @@ class ChildFaults:
     ends: list[Ended]
     added_ns: list[int]
     """When each of the added can strike first."""
+    spared: list[Ended]
+    """Ends of processes that are left out."""
 
     @classmethod
     def of(
@@ -248,15 +225,35 @@ class ChildFaults:
                 new.append(replace(s.fault, at_ns=at_ns, at_round=-1, at_merge=-1))
         gone = {s.number for s in removed}
         kept = [s for s in struck if s.number not in gone]
-        return cls(kept, removed, new, ends_of(parent), [_first_ns(parent, fault) for fault in new])
+        ends = ends_of(parent, {(s.fault.learner, s.time_ns) for s in struck if s.fault.kind in ENDING_KINDS})
+        spared = ends_without(ends, without)
+        staying = [end for end in ends if end not in spared]
+        return cls(kept, removed, new, staying, [_first_ns(parent, fault) for fault in new], spared)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether anything is other than on the tape."""
+        return bool(self.removed or self.added or self.spared)
+
+    @property
+    def gone(self) -> list[str]:
+        """What is left out, as people call it."""
+        return [s.name for s in self.removed] + [e.name for e in self.spared]
+
+    @property
+    def first_gone(self) -> int | None:
+        """The event that says so first of what is left out, where that is what makes the difference first."""
+        acted = [(s.time_ns, s.event) for s in self.removed if s.effect] + [(e.first_ns, e.event) for e in self.spared]
+        return next((event for time_ns, event in acted if time_ns == self.cut_ns), None)
 
     @property
     def cut_ns(self) -> int | None:
         """Before when nothing is other than on the tape."""
-        times = [s.time_ns for s in self.removed if s.effect] + self.added_ns
+        times = [s.time_ns for s in self.removed if s.effect] + self.added_ns + [e.first_ns for e in self.spared]
         return min(times, default=None)
 
     @property
     def are_numeric(self) -> bool:
         """Whether all that is other than on the tape are numeric faults that are gone."""
-        return bool(self.removed) and not self.added and all(s.fault.kind in NUMBER_KINDS for s in self.removed)
+        changed = self.added or self.spared
+        return bool(self.removed) and not changed and all(s.fault.kind in NUMBER_KINDS for s in self.removed)

@@ -8,6 +8,7 @@ makes again are compared with those of the tape.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -25,7 +26,19 @@ from workbench.protocol.events import (
     StateCopied,
     StepEnded,
 )
-from workbench.protocol.messages import Begin, Change, CopyAsked, Mark, Marker, PeerState, Pull, Update, Welcome
+from workbench.protocol.messages import (
+    Beat,
+    Begin,
+    Change,
+    CopyAsked,
+    Mark,
+    Marker,
+    Notice,
+    PeerState,
+    Pull,
+    Update,
+    Welcome,
+)
 from workbench.protocol.records import SYNCER, Kind, Record
 from workbench.protocol.settings import FixedSettings, LearnerSettings
 from workbench.replay.counterfactual.comparing import unlike_rebuilt
@@ -35,6 +48,9 @@ BOUNDARY = (
     Kind.SETTING_APPLIED, Kind.CONTRIBUTION_ACKNOWLEDGED, Kind.UPDATE_FOLDED, Kind.STATE_COPIED, Kind.SNAPSHOT_RECORDED,
 )  # fmt: skip
 """What a boundary records behind the step that ended there."""
+
+NEWS = Notice | Beat
+"""Messages that matter to a learner only where they end its wait: the tape shows when that was."""
 
 RECORDED = Pull | Update | Change | CopyAsked | PeerState | Marker
 """Messages of which a record tells when they came."""
@@ -95,15 +111,18 @@ class Rebuilding:
             _TAKE.get(Kind(record.kind), Rebuilding._nothing)(self, record)
             self._at += max(1, len(self.made) - before)
         self._died(2**62)
+        self._hear_news(self.own[-1].time_ns if self.own else -1)
         self._settle()
         differing = unlike_rebuilt([*self.own, *self.later], self.made) + max(0, len(self.own) - len(self.made))
         last = self.own[-1].seq if self.own else -1
         more = [r for r in self.made if r.seq > last]
         marks = [msgspec.structs.replace(m, records=list(more)) for m in self.marks if m.origin > last]
         unsent = [r.seq for r in more]
+        steps = [r.step for r in (*self.own, *more) if r.kind == Kind.STEP_ENDED]
+        goes_on = not steps or (steps[-1] == self.machine.state.n and all(b == a + 1 for a, b in pairwise(steps)))
         return Rebuilt(
-            self.machine, self.step, self.since_ns, self.mail, unsent, len(self.made), differing, self.copies,
-            self.cut, marks,
+            self.machine, self.step, self.since_ns, self.mail, unsent, len(self.made), differing, goes_on,
+            self.copies, self.cut, marks,
         )  # fmt: skip
 
     # inputs
@@ -134,10 +153,32 @@ class Rebuilding:
     def _uncaused(self, now: int) -> None:
         """Messages whose coming no record shows, as far as they are due, and the ends of syncers."""
         for mail in [m for m in self.mail if m.time_ns + self.delay_ns <= now]:
-            if not isinstance(mail.message, RECORDED) and not self._begins(mail):
+            if not isinstance(mail.message, RECORDED | NEWS) and not self._begins(mail):
                 self._died(mail.time_ns)
                 self._hand(mail, now)
         self._died(now)
+        self._end_wait(now - 1)  # an UPDATE that ended it is recorded at that time
+
+    def _end_wait(self, now: int) -> None:
+        """What a learner had heard when its wait was over; earlier it cannot have come, else it had not waited."""
+        state = self.machine.state
+        while state.waiting_since != learner_state.UNSET and (over := self._wait_over_ns()) <= now:
+            told = next((m for m in self.mail if isinstance(m.message, NEWS) and m.time_ns <= over), None)
+            if told is None:
+                return
+            self._hand(told, over)
+
+    def _wait_over_ns(self) -> int:
+        """When the wait that goes on came to its end; never, as far as the tape knows, where its step never ended."""
+        state = self.machine.state
+        ended = (r for r in (*self.own[self._at :], *self.later) if r.kind == Kind.STEP_ENDED and r.step > state.n)
+        step = next(ended, None)
+        return 2**62 if step is None else state.waiting_since + int(step.detail["waited_ns"])
+
+    def _hear_news(self, now: int) -> None:
+        """At the cut a learner has heard what it should have, whether it needed it or not."""
+        for mail in [m for m in self.mail if isinstance(m.message, NEWS) and m.time_ns + self.delay_ns <= now]:
+            self._hand(mail, now)
 
     def _died(self, now: int) -> None:
         while self.deaths and self.deaths[0] <= now:
@@ -183,6 +224,7 @@ class Rebuilding:
         event = StepEnded(record.value, record.tokens, d["batch"], d["accumulation"], d["start_ns"], d["injected_ns"])
         self.step = None
         self._give(record.time_ns, event)
+        self._end_wait(record.time_ns)
 
     def _updates_of_boundary(self, record: Record) -> None:
         """What lay in the inbox when the boundary came, in the order in which it is folded.
@@ -190,6 +232,7 @@ class Rebuilding:
         All folds of one boundary are of one global step; a later one was brought by an UPDATE that came by itself.
         """
         steps: set[int] = set()
+        causes: list[Record] = []
         for other in (*self.own[self._at + 1 :], *self.later):
             if other.time_ns != record.time_ns or other.kind not in BOUNDARY:
                 break
@@ -197,6 +240,8 @@ class Rebuilding:
                 steps.add(other.global_step)
             if len(steps) > 1:
                 break
+            causes.append(other)
+        for other in sorted(causes, key=lambda r: r.kind == Kind.CONTRIBUTION_ACKNOWLEDGED):  # those are written first
             self._cause_of(other, record.time_ns)
 
     def _cause_of(self, record: Record, now: int) -> None:

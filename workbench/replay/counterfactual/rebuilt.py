@@ -35,6 +35,8 @@ class Rebuilt(NamedTuple):
         Numbers of records that it made and that are not in the journal: the rest of its last boundary.
     made, differing : int
         Records made again, and how many of them are not those of the tape.
+    goes_on : bool
+        Whether its next step is the one behind those on the tape: else too much of what it heard is not there.
     copies : dict of int to Copy
         All that it has copied of its state: by number of the request, or by less that of the snapshot.
     cut : Cut or None
@@ -50,6 +52,7 @@ class Rebuilt(NamedTuple):
     unsent: list[int]
     made: int
     differing: int
+    goes_on: bool
     copies: dict[int, Copy]
     cut: Cut | None
     marks: list[Mark]
