@@ -25,6 +25,16 @@ def test_it_waits_for_its_welcome_and_is_folded_before_the_first_step() -> None:
     assert alone.state.base == [0] * alone.config.fragments and not alone.state.early
 
 
+def test_the_global_step_is_that_of_the_newest_round_all_the_same() -> None:
+    """Without it the joiner would count from 0, and be ready for no round until it had caught up."""
+    alone = joining()
+    for p in range(alone.config.fragments):
+        alone.hears(alone.update(4, p, incarnation=1, round=24 - p))
+    alone.hears(alone.welcome(versions=[4] * alone.config.fragments))
+    alone.give(ev.Adopted(5))
+    assert alone.state.g == 24
+
+
 def test_the_newest_of_a_fragment_waits_and_the_other_is_let_go() -> None:
     alone = joining()
     alone.hears(alone.update(0, incarnation=1))

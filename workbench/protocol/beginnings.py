@@ -35,7 +35,8 @@ def _forget_counters(state: LearnerState) -> None:
     """A new process holds nothing that may be merged."""
     count = state.fixed.fragments
     state.restored = UNSET
-    state.g = state.g_seen = state.total_tokens = 0
+    state.g = state.total_tokens = 0
+    state.g_seen = max((update.round for update in state.inbox.values()), default=0)  # those overtook the WELCOME
     state.base = [-1] * count
     state.c_steps, state.c_tokens, state.anew_seen = [0] * count, [0] * count, [0] * count
     state.captures = {}

@@ -114,7 +114,7 @@ def learners_at(parent: Parent, told: Retelling, branch: Branch, delay_ns: int) 
             if not found.goes_on:
                 raise ConfigError(
                     f"the tape does not hold enough of what L{learner} had heard at {branch.time_ns / SECOND:.2f} s of "
-                    "the run to go on from there; ask from another round (--from-round), or for the whole (--resimulate)"
+                    "the run to go on from there; ask from another round (--from-round) or for the whole (--resimulate)"
                 )
             told.advance(process_of(learner), found.unsent)
             rebuilt[learner] = found
