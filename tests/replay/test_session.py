@@ -24,7 +24,7 @@ from workbench.tape import TapeError
 
 @pytest.fixture(scope="module")
 def run(text_path: Path) -> Live:
-    return live(config_of(text_path, seed=3, recovery="fresh"), FAULTS)  # states that are handed on need one process
+    return live(config_of(text_path, seed=3), FAULTS)
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +214,19 @@ def test_two_workers_find_what_one_finds(tape: xr.DataTree, what: str) -> None:
     assert one.difference is not None
     assert both.difference == one.difference
     assert (both.bit_exact, both.match, both.largest) == (one.bit_exact, one.match, one.largest)
+
+
+def test_states_that_learners_take_from_each_other_go_between_processes(tape: xr.DataTree, run: Live) -> None:
+    taken = [r for r in run.records if r.kind == Kind.STATE_ADOPTED and r.reason == "peer"]
+    assert taken, "the faults of this run kill a learner"
+    session = replay(tape, workers=3)
+    assert isinstance(session._execution, ParallelReplay)
+    assert session.verify().final_digest == run.digest
+    event = next(i for i, r in enumerate(run.records) if r.kind == Kind.STATE_ADOPTED and r.reason == "peer")
+    other = changed(tape, event, "digest", lambda value: value ^ 1)
+    one, many = replay(other).report, replay(other, workers=3).report
+    assert one.difference is not None and one.difference.event == event
+    assert many.difference == one.difference
 
 
 def test_a_worker_that_dies_is_one_line(tape: xr.DataTree) -> None:

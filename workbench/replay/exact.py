@@ -61,8 +61,8 @@ def replay(
         The beginning: what led to this merge, or lies in this cut, is executed, as all that follows hangs off it, and
         not compared.
     workers : int
-        Processes among which the learners are shared; with 1, and where learners take states of each other or of
-        snapshots, everything is done in this one.  Same bits.
+        Processes among which the learners are shared; with 1, and where the run went back to a snapshot, everything is
+        done in this one.  Same bits.
     kept_bytes : int
         Merged fragments that are kept for another look at earlier weights [bytes].
 
@@ -92,7 +92,7 @@ def replay(
 
     def make() -> Execution:
         made: Execution
-        if workers > 1 and not programs.carry_states:
+        if workers > 1 and not programs.cuts:
             made = ParallelReplay(config, programs, workers, before)
         else:
             made = Replay(config, TrainingProgram(config, text), programs, before)

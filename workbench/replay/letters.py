@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.replay.differences import Findings
 from workbench.replay.program import FragmentCaptured, Step
+from workbench.replay.states import Copied
 
 Taken = tuple[tuple[int, int], ...]
 """(learner, own step n) of the contributions of a merge."""
@@ -16,13 +17,14 @@ Taken = tuple[tuple[int, int], ...]
 class Task(NamedTuple):
     """What a worker begins with: programs of its learners, and keys (learner, p, round, n) that merges will use.
 
-    Events of ``before`` are not compared.
+    Events of ``before`` are not compared; states ``handed_on``, (process, number of its record), are taken elsewhere.
     """
 
     config: str
     programs: dict[int, list[Step]]
     wanted: frozenset[tuple[int, int, int, int]]
     before: np.ndarray | None
+    handed_on: frozenset[tuple[int, int]]
 
 
 class Run(NamedTuple):
@@ -40,6 +42,14 @@ class MergeMade(NamedTuple):
     theta: np.ndarray | None
 
 
+class StateMade(NamedTuple):
+    """A learner's state at its record ``seq``, which a learner of another worker takes."""
+
+    process: int
+    seq: int
+    copied: Copied
+
+
 class Sent(NamedTuple):
     """A contribution that a merge will use; ``same``: its payload is the tape's."""
 
@@ -50,9 +60,9 @@ class Sent(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """Nothing can be done after ``merges`` merges were heard of; the first of what waits."""
+    """Nothing can be done after ``heard`` merges and states were heard of; the first of what waits."""
 
-    merges: int
+    heard: int
     process: int
     step: Step
 

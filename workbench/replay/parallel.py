@@ -21,7 +21,7 @@ import numpy as np
 from workbench.config import RunConfig, to_toml
 from workbench.protocol.records import SYNCER
 from workbench.replay.differences import Findings, Impossible
-from workbench.replay.letters import Done, Failed, MergeMade, Run, Sent, Task, Waits
+from workbench.replay.letters import Done, Failed, MergeMade, Run, Sent, StateMade, Task, Waits
 from workbench.replay.program import Merged, Programs, Step, StepEnded, UpdateFolded
 from workbench.replay.report import ReplayReport, report_of
 from workbench.replay.syncer import ReplayedSyncer
@@ -57,6 +57,8 @@ class _Worker:
             for step in steps
             if isinstance(step, UpdateFolded)
         }
+        self.takes = Programs(task.programs, None).handed_on
+        self.told = 0
         self.active, self.stopped = False, False
         self.waits: Waits | None = None
         self.found = Done(False, Findings(), 0, 0)
@@ -67,6 +69,11 @@ class _Worker:
         for thread in self.threads:
             thread.start()
         self.outbox.put(task)
+
+    def tell(self, made: MergeMade | StateMade) -> None:
+        """Tell of something for which its learners may wait."""
+        self.told += 1
+        self.outbox.put(made)
 
     def hang_up(self) -> None:
         """Close the connection; the process ends when it notices."""
@@ -137,7 +144,6 @@ class ParallelReplay:
         self.syncer = ReplayedSyncer(config, self.fragmentation, self.initial, own, self._own)
         self.stopped = False
         self._done = 0
-        self._announced = 0
         self._inbox: queue.Queue[tuple[int, Any]] = queue.Queue()
         self._workers = [
             _Worker(number, task, self._inbox) for number, task in enumerate(_tasks(config, programs, workers, before))
@@ -190,16 +196,15 @@ class ParallelReplay:
     def _merge(self, step: Merged) -> None:
         self.syncer.execute(step)
         self._done += 1
-        self._announced += 1
         theta = self.syncer.arithmetic.theta(step.fragment).copy()
         taken = tuple((c.learner, c.n) for c in step.contributions)
         for worker in self._workers:
             needed = (step.fragment, step.version) in worker.folds
-            worker.outbox.put(MergeMade(step.fragment, step.version, taken, theta if needed else None))
+            worker.tell(MergeMade(step.fragment, step.version, taken, theta if needed else None))
 
     def _is_stuck(self, worker: _Worker) -> bool:
-        """Whether a worker waits although it has heard of every merge."""
-        return worker.waits is not None and worker.waits.merges == self._announced
+        """Whether a worker waits although it has heard of all that was made for it."""
+        return worker.waits is not None and worker.waits.heard == worker.told
 
     def _hear(self) -> None:
         number, message = self._inbox.get()
@@ -207,6 +212,11 @@ class ParallelReplay:
         if isinstance(message, Sent):
             worker.waits = None
             self.syncer.captured(message.learner, message.step, message.payload, message.same)
+        elif isinstance(message, StateMade):
+            worker.waits = None
+            for other in self._workers:
+                if (message.process, message.seq) in other.takes:
+                    other.tell(message)
         elif isinstance(message, Waits):
             worker.waits = message
         elif isinstance(message, Done):
@@ -263,7 +273,13 @@ def _tasks(config: RunConfig, programs: Programs, workers: int, before: np.ndarr
         shared[lightest][process] = learners[process]
     wanted = frozenset((c.learner, m.fragment, m.round, c.n) for m in programs.merges for c in m.contributions)
     text = to_toml(config)
-    return [Task(text, dict(sorted(shared[number].items())), wanted, before) for number in range(len(loads))]
+    tasks = []
+    for number in range(len(loads)):
+        own = dict(sorted(shared[number].items()))
+        elsewhere = Programs({p: steps for p, steps in learners.items() if p not in own}, None).handed_on
+        given = frozenset((process, seq) for process, seq in elsewhere if process in own)
+        tasks.append(Task(text, own, wanted, before, given))
+    return tasks
 
 
 def combined(parts: list[Findings]) -> Findings:

@@ -223,10 +223,10 @@ class Programs(NamedTuple):
         return [step.event for step in self.steps.get(SYNCER, ()) if isinstance(step, Restored)]
 
     @property
-    def carry_states(self) -> bool:
-        """Whether a process takes a state that another, or an earlier one, has made."""
+    def handed_on(self) -> frozenset[tuple[int, int]]:
+        """States that a process took from another: (process that gave it, number of its record)."""
         own = (step for steps in self.steps.values() for step in steps)
-        return any(isinstance(s, Restored) or (isinstance(s, StateAdopted) and s.source != "initial") for s in own)
+        return frozenset((s.peer, s.copied) for s in own if isinstance(s, StateAdopted) and s.source == "peer")
 
 
 def read_programs(records: Iterable[Record]) -> Programs:

@@ -36,12 +36,14 @@ class States:
     ----------
     programs : Programs
         Say who takes what.
+    handed_on : set of (int, int)
+        States of processes of these programs that others take, who are replayed elsewhere.
     """
 
-    def __init__(self, programs: Programs) -> None:
+    def __init__(self, programs: Programs, handed_on: frozenset[tuple[int, int]] = frozenset()) -> None:
         own = [(process, step) for process, steps in programs.steps.items() for step in steps]
         adopted = [(process, step) for process, step in own if isinstance(step, StateAdopted)]
-        self._by_seq = {(s.peer, s.copied) for _, s in adopted if s.source == "peer"}
+        self._by_seq = programs.handed_on | handed_on
         self._by_number = {(process, s.number) for process, s in adopted if s.source == "snapshot"}
         self._by_number |= {(process, s.number) for process, s in own if isinstance(s, Restored)}
         self._of_seq: dict[tuple[int, int], Copied] = {}

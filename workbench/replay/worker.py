@@ -17,11 +17,36 @@ from workbench.datasets import open_text
 from workbench.protocol.records import label_of
 from workbench.replay.differences import Findings, Impossible
 from workbench.replay.learners import ReplayedLearner
-from workbench.replay.letters import Done, Failed, MergeMade, Run, Sent, Task, Waits
-from workbench.replay.program import ContributionAcknowledged, FragmentCaptured, Programs, Step, UpdateFolded
-from workbench.replay.states import States
+from workbench.replay.letters import Done, Failed, MergeMade, Run, Sent, StateMade, Task, Waits
+from workbench.replay.program import (
+    ContributionAcknowledged,
+    FragmentCaptured,
+    Programs,
+    StateAdopted,
+    Step,
+    UpdateFolded,
+)
+from workbench.replay.states import Copied, States
 from workbench.training.flat import initial_weights
 from workbench.training.program import TrainingProgram
+
+
+class _States(States):
+    """States of the learners of a worker; those that are taken elsewhere are sent there."""
+
+    def __init__(self, connection: Connection, task: Task) -> None:
+        super().__init__(Programs(task.programs, None), task.handed_on)
+        self._connection, self._handed_on = connection, task.handed_on
+
+    def keep(self, process: int, seq: int, copied: Copied) -> None:
+        """A state that another worker has made."""
+        super().put(process, seq, None, copied)
+
+    def put(self, process: int, seq: int, number: float | None, copied: Copied) -> None:
+        """See `States.put`."""
+        super().put(process, seq, number, copied)
+        if number is None and (process, seq) in self._handed_on:
+            self._connection.send(StateMade(process, seq, copied._replace(waiting={})))
 
 
 class _Mail:
@@ -30,20 +55,23 @@ class _Mail:
     def __init__(self, connection: Connection, task: Task, initial: list[np.ndarray]) -> None:
         self.connection, self.wanted = connection, task.wanted
         self.versions = [0] * len(initial)
-        self.merges = 0
+        self.heard = 0
         folds = (step for steps in task.programs.values() for step in steps if isinstance(step, UpdateFolded))
         self._folds = Counter((fold.fragment, fold.version) for fold in folds)
         self._thetas = {(p, 0): flat for p, flat in enumerate(initial)}
         self._merged: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-        self.states = States(Programs(task.programs, None))
+        self.states = _States(connection, task)
 
     def epoch_of(self, event: int) -> int:
         """A tape on which a run went back is replayed by one process."""
         return 0
 
-    def heard(self, made: MergeMade) -> None:
-        """Take note of a merge."""
-        self.merges += 1
+    def hear(self, made: MergeMade | StateMade) -> None:
+        """Take note of a merge, or of a state that is taken here."""
+        self.heard += 1
+        if isinstance(made, StateMade):
+            self.states.keep(made.process, made.seq, made.copied)
+            return
         self.versions[made.fragment] = made.version
         for learner, n in made.taken:
             self._merged[learner, made.fragment].append((made.version, n))
@@ -54,6 +82,8 @@ class _Mail:
         """See `workbench.replay.syncer.ReplayedSyncer.ready`."""
         if isinstance(step, UpdateFolded | ContributionAcknowledged):
             return 0 <= step.fragment < len(self.versions) and 0 <= step.version <= self.versions[step.fragment]
+        if isinstance(step, StateAdopted) and step.source == "peer":
+            return self.states.from_peer(step.peer, step.copied) is not None
         return True
 
     def take_theta(self, fold: UpdateFolded) -> np.ndarray:
@@ -104,7 +134,7 @@ class Worker:
             able = next((head for head in heads if self.mail.ready(head[2])), None)
             if able is None:
                 _, process, step = heads[0]
-                self.connection.send(Waits(self.mail.merges, process, step))
+                self.connection.send(Waits(self.mail.heard, process, step))
                 self._hear(heads[0])
             else:
                 self._do(able[1], able[2])
@@ -127,8 +157,8 @@ class Worker:
     def _hear(self, head: tuple[int, int, Step]) -> None:
         """Take one message; a worker that is told to run no further stops where it is."""
         message = self.connection.recv()
-        if isinstance(message, MergeMade):
-            self.mail.heard(message)
+        if isinstance(message, MergeMade | StateMade):
+            self.mail.hear(message)
         elif not isinstance(message, Run):
             raise RuntimeError(f"{type(message).__name__} came while {label_of(head[1])} was replayed")
         elif not message.upto:
@@ -142,8 +172,8 @@ def main(descriptor: int) -> int:
         worker = Worker(connection, connection.recv())
         while True:
             message = connection.recv()
-            if isinstance(message, MergeMade):
-                worker.mail.heard(message)
+            if isinstance(message, MergeMade | StateMade):
+                worker.mail.hear(message)
             elif isinstance(message, Run):
                 worker.run(message.upto)
     except (EOFError, ConnectionError):
