@@ -48,6 +48,8 @@ def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
     assert found.divergences[1].text() in story and "recorded 100%" in story
     assert re.search(r"✓ recorded \d+% ≈ re-simulated \d+%", story)
     assert page.get_by_role("cell", name="what-if from_round").or_(page.get_by_text("live", exact=True)).count() > 0
+    merges = page.get_by_role("row", name=re.compile(r"^merges\b")).inner_text()
+    assert ("the same" in merges) == (found.differences["merges"][1] == 0)
     _assert_linked(tab, fork)
     page.locator("canvas").nth(1).wait_for()
     assert_accessible(tab, "compare", pictures)

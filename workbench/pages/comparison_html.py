@@ -88,9 +88,15 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
     for number, run in enumerate(linked.found.figures):
         value, less = run.get(name), linked.found.differences.get(name, [None] * 6)[number]
         said = "–" if value is None else format(value, form)
-        change = "" if not number or less is None else f"<br><span class='quiet'>{format(less, '+' + form)}</span>"
+        change = "" if not number or less is None else f"<br><span class='quiet'>{_less(less, form)}</span>"
         cells.append(f"<td>{said}{change}</td>")
     return f"<tr><td>{escape(title)}</td>{''.join(cells)}</tr>"
+
+
+def _less(less: float, form: str) -> str:
+    """A difference with the digits of its figure; what they do not show is the same."""
+    text = format(less, "+" + form)
+    return text if text.strip("+-0.,%") else "the same"
 
 
 def _intervals(linked: Linked) -> str:
