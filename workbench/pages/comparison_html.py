@@ -94,9 +94,9 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
 
 
 def _less(less: float, form: str) -> str:
-    """A difference with the digits of its figure; what they do not show is the same."""
+    """A difference with the digits of its figure, or its first one where they do not show it."""
     text = format(less, "+" + form)
-    return text if text.strip("+-0.,%") else "the same"
+    return text if text.strip("+-0.,") else f"{less:+.1g}" if less else "the same"
 
 
 def _intervals(linked: Linked) -> str:
