@@ -75,7 +75,9 @@ def outcome(stand_in: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> C
 
         stand_in("workbench.replay.exact", replay=replay)
         stand_in("workbench.replay.machines", rerun_machines=rerun_machines)
-        monkeypatch.setattr("workbench.tape.open_tape", lambda run: xr.DataTree())
+        monkeypatch.setattr(
+            "workbench.tape.open_tape", lambda run: xr.DataTree(xr.Dataset(attrs={"config": "a run's"}))
+        )
         return report
 
     return choose
