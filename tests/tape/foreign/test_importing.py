@@ -156,7 +156,7 @@ def test_what_suffices_is_told_and_the_rest_refused_with_the_reason(tape: xr.Dat
     with pytest.raises(TapeError, match="cannot tell ledger: no line says how many tokens"):
         of_ranks.wb.ledger()
     assert "goodput" not in tape.wb.untold and "uptime" in of_ranks.wb.untold
-    with pytest.raises(TapeError, match="holds no configuration"):
+    with pytest.raises(TapeError, match="its tape holds no arithmetic"):
         wb.replay(tape)
     found = wb.compare(tape, of_ranks)
     assert found.figures[1]["goodput"] is None and found.figures[0]["tokens_processed"] == 1800
