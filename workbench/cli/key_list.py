@@ -33,7 +33,7 @@ def allowed(key: str) -> str:
     Examples
     --------
     >>> allowed("grace"), allowed("overlap"), allowed("lead"), allowed("guard_cosine")
-    ('none, fixed, adaptive, all', '0 to 1000000', '0 to 1000000, or none', 'true or false')
+    ('none, fixed, adaptive, all', '0 to 1000000', 'a whole number, or none', 'true or false')
     """
     kind = key_types()[key]
     also = ", or none" if NoneType in get_args(kind) else ""
