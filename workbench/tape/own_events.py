@@ -11,6 +11,7 @@ import xarray as xr
 from workbench.protocol.records import SYNCER, Kind
 from workbench.tape.causal_order import index_of
 from workbench.tape.event_sets import Ints
+from workbench.tape.origin import origin_ns
 from workbench.tape.restore import Details, details_of_events
 
 
@@ -39,12 +40,8 @@ class OwnEvents:
 
     @cached_property
     def began_ns(self) -> int:
-        """Start of rounds [ns], the origin of times that people read; before it a first joining, or the first event."""
-        for kind in (Kind.ROUNDS_BEGAN, Kind.LEARNER_JOINED):
-            found = np.flatnonzero(self["kind"] == kind)
-            if len(found):
-                return int(self["time_ns"][found[0]])
-        return int(self["time_ns"][0]) if len(self["time_ns"]) else 0
+        """See `workbench.tape.origin.origin_ns`."""
+        return origin_ns(self["kind"], self["time_ns"])
 
     def places(self, q: int, kind: Kind, **equal: int) -> Ints:
         """Places, among the events of process ``q``, of those of a kind whose columns have these values."""

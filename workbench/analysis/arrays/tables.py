@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.protocol.records import FIRST_LEARNER, Kind
+from workbench.tape.origin import origin_ns
 
 Array = np.ndarray[Any, Any]
 Columns = Mapping[str, Array]
@@ -50,18 +51,15 @@ def fragment_count(tables: Tables) -> int:
 def run_span(tables: Tables) -> tuple[int, int]:
     """From the start of rounds to the close of the run [ns]; to the last event while it is open.
 
-    Without a start of rounds it begins with the first event of a learner's joining, else with the first.  It is closed
-    when the learners are told to leave, after the last merge: the wait for their farewells is no time of the run.
+    For a run without a start of rounds see `workbench.tape.origin.origin_ns`.  It is closed when the learners are told
+    to leave, after the last merge: the wait for their farewells is no time of the run.
     """
     time_ns = tables["events"]["time_ns"]
     if not len(time_ns):
         return 0, 0
-    began = events_of(tables, Kind.ROUNDS_BEGAN)
-    joined = events_of(tables, Kind.LEARNER_JOINED)
-    first = began[0] if len(began) else joined[0] if len(joined) else 0
     ended = events_of(tables, Kind.RUN_ENDED)
     last = _told_to_leave(tables, int(ended[-1])) if len(ended) else int(time_ns.max())
-    return int(time_ns[first]), last
+    return origin_ns(tables["events"]["kind"], time_ns), last
 
 
 def since_began(tables: Tables, time_ns: Any) -> Any:

@@ -12,12 +12,13 @@ JOINING_NS = 5_000_000
 
 
 class ByHand(NamedTuple):
-    """A process: its number, when it joined first, and when it was lost for good (-1: not so), and why [ns]."""
+    """A process: its number, when it joined first; when [ns], at which event and why it was lost for good (-1: not)."""
 
     learner: int
     number: int
     joined_ns: int
     lost_ns: int
+    lost_event: int
     how: str
 
     @property
@@ -31,12 +32,12 @@ def by_hand(records: Sequence[Record]) -> list[ByHand]:
     started = {(r.peer, int(r.value)) for r in records if r.kind == Kind.PROCESS_STARTED}
     found: dict[tuple[int, int], ByHand] = {}
     present: dict[int, tuple[int, int]] = {}
-    for r in records:
+    for event, r in enumerate(records):
         if r.kind == Kind.LEARNER_JOINED and (r.peer, int(r.value)) not in started:
             key = present[r.peer] = r.peer, int(r.value)
-            first = found.get(key, ByHand(learner_of(r.peer), int(r.value), r.time_ns, -1, ""))
-            found[key] = first._replace(lost_ns=-1, how="")
+            first = found.get(key, ByHand(learner_of(r.peer), int(r.value), r.time_ns, -1, -1, ""))
+            found[key] = first._replace(lost_ns=-1, lost_event=-1, how="")
         elif r.kind == Kind.LEARNER_LOST and r.peer in present and r.reason != "ended":
             key = present[r.peer]
-            found[key] = found[key]._replace(lost_ns=r.time_ns, how=r.reason)
+            found[key] = found[key]._replace(lost_ns=r.time_ns, lost_event=event, how=r.reason)
     return list(found.values())

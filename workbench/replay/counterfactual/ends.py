@@ -56,11 +56,8 @@ def ends_of(parent: Parent, killed: Collection[tuple[int, int]]) -> list[Ended]:
     for p in others:
         after = (q.began_ns for q in others if q.learner == p.learner and q.number > p.number)
         if p.lost_ns >= 0:
-            lost = next(
-                event for event, r in enumerate(parent.records)
-                if r.kind == Kind.LEARNER_LOST and (learner_of(r.peer), r.time_ns) == (p.learner, p.lost_ns)
-            )  # fmt: skip
-            found.append(Ended(p.learner, p.lost_ns, p.how, next(after, -1), lost, p.lost_ns, parent.began_ns))
+            again = next(after, -1)
+            found.append(Ended(p.learner, p.lost_ns, p.how, again, p.lost_event, p.lost_ns, parent.began_ns))
     return found
 
 
