@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from workbench.analysis.arrays.tables import NS, run_span
-from workbench.analysis.from_tape import tables_of
+from workbench.analysis.arrays.tables import NS
 from workbench.config import ConfigError
 from workbench.protocol.records import FIRST_LEARNER, Kind
 from workbench.tape.own_events import OwnEvents, own_events
@@ -113,7 +112,7 @@ def find(tape: xr.DataTree, pattern: str, learner: int | None = None) -> xr.Data
             for events in _windows(mine.event[here], mine.word[here], wanted):
                 if all(own.index.before(a, b) for a, b in pairwise(events)):
                     rows.setdefault(events, (m, fragment))
-    return _labelled(tape, own, parts, sorted(rows.items())[:MATCHES_MAX])
+    return _labelled(own, parts, sorted(rows.items())[:MATCHES_MAX])
 
 
 def _windows(events: Any, words: Any, wanted: Any) -> list[tuple[int, ...]]:
@@ -165,10 +164,9 @@ def _left_out(own: OwnEvents) -> tuple[Any, Any]:
     return np.array(events, np.int64), np.array(learners, np.int64)
 
 
-def _labelled(tape: xr.DataTree, own: OwnEvents, parts: list[str], rows: list[Any]) -> xr.Dataset:
+def _labelled(own: OwnEvents, parts: list[str], rows: list[Any]) -> xr.Dataset:
     events = np.array([row[0] for row in rows], np.int64).reshape(len(rows), len(parts))
-    began_ns = run_span(tables_of(tape))[0]
-    times_s = (own["time_ns"][events] - began_ns) * NS
+    times_s = (own["time_ns"][events] - own.began_ns) * NS
     of = np.array([row[1] for row in rows], np.int64).reshape(len(rows), 2)
     seconds = {"units": "s", "long_name": "from the start of rounds"}
     return xr.Dataset(

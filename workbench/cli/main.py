@@ -151,9 +151,9 @@ def explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, WRONG_PATHS) or (isinstance(error, OSError) and error.errno in WRONG_NAMES):
         return _shortened(str(error)), WRONG
     if isinstance(error, OSError):
-        full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        where = error.filename or "what was being written"
-        return (f"no room for {where}: the disk is full; free space there" if full else str(error)), LOST
+        from workbench.tape.errors import is_full, no_room
+
+        return str(no_room(error.filename or "what was being written") if is_full(error) else error), LOST
     return f"unexpected {type(error).__name__}: {error} (--debug shows the traceback)", LOST
 
 
