@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tests.engine.real_runs import until
+
 GUARD_MS = 120_000
 WIDTHS = (1280, 800)
 FIGURES = '[...Bokeh.index.query(one => one.model.type === "Figure")].map(one => one.model)'
@@ -50,6 +52,11 @@ class Tab:
         """Wait for the cursor of a tape to stand at an event, and for everything to show that."""
         self.page.locator(f'.strip[aria-valuenow="{event}"]').wait_for()
         self.page.locator(f'.row.at[data-event="{event}"]').wait_for()
+
+    def field(self, label: str, value: str) -> None:
+        """Wait for a field to show a value."""
+        field = self.page.get_by_label(label, exact=True)
+        until(lambda: field.input_value() == value, f"{label} shows {value}")
 
     @property
     def event(self) -> int:

@@ -148,8 +148,8 @@ def test_settings_are_acknowledged_with_a_round_obeyed_by_later_merges_and_undon
     revision, round_ = (int(number) for number in said[0])
     page.get_by_role("button", name="undo: set").first.click()
     clicks(tab, "merge = rda").get_by_text("acts on it").wait_for()
-    until(lambda: page.get_by_label("merge", exact=True).input_value() == "rda", "the field shows what is in force")
-    assert page.get_by_label("grace", exact=True).input_value() == "adaptive"
+    tab.field("merge", "rda")
+    tab.field("grace", "adaptive")
     until(lambda: len(_merges_of(run, revision + 1)) > 2, "merges are made by the undone settings")
     changed = [one for one in of_kind(records_of(run.path), Kind.SETTING_CHANGED) if one.setting == revision]
     assert [one.round for one in changed] == [round_]
@@ -170,7 +170,7 @@ def test_what_is_refused_says_why_and_the_field_goes_back(watched: tuple[Tab, Ru
     page.get_by_label("quorum").fill("7")
     page.get_by_role("button", name="apply").click()
     page.locator("table.clicks").get_by_text("refused: quorum = 7 with 2 learners; allowed: 1 to 2").wait_for()
-    until(lambda: page.get_by_label("quorum").input_value() == "1", "the field shows what is in force")
+    tab.field("quorum", "1")
     inject(tab, "slow", 0, factor="none")
     page.locator("table.clicks").get_by_text("refused: factor = 'none'; allowed: a number").wait_for()
 

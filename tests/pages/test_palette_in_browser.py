@@ -163,9 +163,7 @@ def test_a_layout_is_saved_and_loaded(tab: Tab, tmp_path: Path, pages: Served, b
     other.page.wait_for_function("() => document.documentElement.dataset.theme === 'dark'")
     until(lambda: other.page.evaluate(LANES) == ["syncer", "L0", "L1", "L3"], "L2 has no lane here either")
     other.page.get_by_role("heading", name=f"Event {START:,}").wait_for(state="hidden")
-    until(
-        lambda: other.page.get_by_label("figure", exact=True).input_value() == "norms", "the figure is that of the file"
-    )
+    other.field("figure", "norms")
     path.write_text("{}", encoding="utf-8")
     _load(other, path)
     other.page.locator(".banner.bad", has_text="this file is no layout").wait_for()

@@ -60,12 +60,11 @@ def test_u1_a_run_goes_on_without_a_tab_and_its_curve_has_no_gap(pages: Served, 
 
 def test_u10_a_page_that_is_loaded_again_shows_the_settings_of_the_run(pages: Served, browser: Any, run: Run) -> None:
     tab = opened(pages, browser, run)
-    assert tab.page.get_by_label("merge", exact=True).input_value() == "rda"
+    tab.field("merge", "rda")
     run.set(merge="mean", grace="fixed", grace_s=0.125)
     tab.page.reload()
-    until(lambda: tab.page.get_by_label("merge", exact=True).input_value() == "mean", "the syncer's own setting")
-    assert tab.page.get_by_label("grace", exact=True).input_value() == "fixed"
-    assert tab.page.get_by_label("grace_s", exact=True).input_value() == "0.125"
+    for label, value in (("merge", "mean"), ("grace", "fixed"), ("grace_s", "0.125")):
+        tab.field(label, value)
     tab.close(pages.port)
 
 
@@ -107,7 +106,7 @@ def test_u7_a_server_that_is_started_again_is_noticed_and_no_click_counts_twice(
     with served(root, first) as second:
         tab.page.reload()
         tab.cell(0, "training")
-        until(lambda: tab.page.get_by_label("quorum").input_value() == "2", "the run's own setting")
+        tab.field("quorum", "2")
         assert len(of_kind(records_of(run.path), Kind.SETTING_CHANGED)) == changes
         assert second.port == first.port
         tab.page.close()
