@@ -127,8 +127,9 @@ class Measured(NamedTuple):
     def figures(self) -> dict[str, float]:
         """What it tells of itself.
 
-        Processor time but that of its answers [s], resident memory [bytes], pages, sessions, events that the seeming
-        run told, ticks, looks at tapes; the longest look, and the longest showing of one, since the last call [s].
+        Processor time but that of its answers [s], resident memory [bytes], blocks of memory that Python objects take,
+        pages, sessions, events that the seeming run told, ticks, looks at tapes; the longest look, and the longest
+        showing of one, since the last call [s].
         """
         self.server.stdin.write("\n")
         self.server.stdin.flush()
@@ -208,6 +209,7 @@ def _answer(site: _Site, pages: Any, ticks: list[float], looks: list[float], sho
         used, names = me.cpu_times(), [type(one).__name__ for one in gc.get_objects()]
         told = {
             "cpu_s": used.user + used.system - time.thread_time(), "rss": me.memory_info().rss,
+            "blocks": sys.getallocatedblocks(),
             "pages": sum(name in ("_Live", "_Replay", "_Compare") for name in names),
             "documents": names.count("Document"), "figures": names.count("figure"),
             "sessions": len(pages._server.get_sessions("/")),
