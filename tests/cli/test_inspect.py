@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from tests.analysis.runs import CONFIG, SECOND, simulated
 from workbench.analysis import ACCESSORS
+from workbench.analysis.from_records import tables
 from workbench.analysis.reports import REPORTS, ROWS
 from workbench.cli import output
 from workbench.cli.inspect import TABLES
 from workbench.cli.main import main
-from workbench.cli.pages import incidents
+from workbench.cli.pages import incidents, overview
 from workbench.engine.layout import OUTCOME_FILE, write_private
+from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
 from workbench.tape import JournalWriter, open_tape, read_header, read_journal
 
@@ -75,6 +79,19 @@ def test_the_overview_tells_the_story(small_run: Path, terminal: Callable[..., s
     ]  # fmt: skip
     assert [text for text in texts if text not in out] == []
     assert [f"L{learner}" for learner in range(3) if f" L{learner} " not in out] == []
+
+
+def test_a_wait_in_which_no_merge_was_due_is_explained_beside_the_availability() -> None:
+    def said(quorum: int) -> str:
+        config = CONFIG.set(quorum=quorum)
+        records = simulated((Fault("kill", 4 * SECOND, learner=1, for_ns=20 * SECOND),), config)
+        return overview.availability(REPORTS["overview"](tables(records), config)["rounds"])
+
+    assert re.fullmatch(r"100 %, longest wait for a merge \d+ ms", said(2))
+    wait = r"100 %, longest wait for a merge 2\d\.\d s"
+    why = r" \(a quorum could contribute for at most (\S+) (ms|s) of it at a stretch\)"
+    waited = re.fullmatch(wait + why, said(3))
+    assert waited and float(waited[1]) / (1e3 if waited[2] == "ms" else 1) < 5.0
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,11 @@ def bound_s(
     return (math.ceil(period / fragments) + overlap + 2) * slowest + grace_cap_s + pull_limit_s + SLACK_S
 
 
+def shortest_bound_s(config: RunConfig) -> float:
+    """Return what no B is below [s], however short the steps are."""
+    return SLACK_S + config.pull_limit_min_s
+
+
 def grace_cap_s(config: RunConfig, step_s: float) -> float:
     """Longest grace window [s] that the policy allows; infinite for ``all``."""
     caps = {"none": 0.0, "fixed": config.grace_s, "adaptive": config.grace_cap_steps * step_s, "all": math.inf}
@@ -107,7 +112,7 @@ def gaps(tables: Tables, config: RunConfig) -> Gaps:
     began, closed = run_span(tables)
     merged = tables["events"]["time_ns"][events_of(tables, Kind.MERGED)]
     edges = np.unique(np.clip(np.r_[began, merged, closed], began, closed))
-    long = np.flatnonzero(np.diff(edges) * NS > SLACK_S + config.pull_limit_min_s)
+    long = np.flatnonzero(np.diff(edges) * NS > shortest_bound_s(config))
     fleet = _Fleet(tables, config)
     found = [(*stretch, fleet.bound(stretch[0])) for i in long for stretch in fleet.due(edges[i], edges[i + 1])]
     start, end = (np.array([gap[i] for gap in found], np.int64) for i in (0, 1))

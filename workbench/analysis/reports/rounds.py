@@ -12,7 +12,7 @@ from workbench.analysis.arrays.rounds import DURATIONS, OUTCOMES, rounds
 from workbench.analysis.arrays.self_stops import self_stops
 from workbench.analysis.arrays.spread import spread
 from workbench.analysis.arrays.tables import NS, Tables, events_of, since_began
-from workbench.analysis.bound import Gaps, gaps
+from workbench.analysis.bound import Gaps, gaps, shortest_bound_s
 from workbench.analysis.fault_waits import fault_waits
 from workbench.analysis.from_tape import config_of, tables_of
 from workbench.analysis.labelled import Source
@@ -35,7 +35,8 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         UPDATE was sent; ``contributors``: rows of ``learners``, ``merges`` that had so many, ``share``.
         ``between_merges_s`` (spread) and ``longest_between`` (``start_s``, ``for_s``); ``merge_availability``,
         ``late_s`` (beyond the bound), ``gaps_found`` and ``gaps``: the longest times in which a merge was due
-        (``start_s``, ``gap_s``, ``self_stopped_s``, ``bound_s``, ``excess_s``), those shorter than any bound left out.
+        (``start_s``, ``gap_s``, ``self_stopped_s``, ``bound_s``, ``excess_s``), those shorter than any bound
+        (``gaps_from_s``) left out.
         ``at_faults``: for each fault ``kind``, ``learner`` (-1: the syncer), ``start_s``, ``for_s``, the longest time
         between two merges around it (``longest_s``, None if there were no two), and B from the step times before it
         (``bound_s``, infinite if there was none).  ``start_s`` counts from the start of rounds.
@@ -55,6 +56,7 @@ def report(source: Source, config: RunConfig | None = None) -> dict[str, Any]:
         "contributors": _contributors(tables),
         **_between(tables),
         **_gaps(tables, gaps(tables, config)),
+        "gaps_from_s": shortest_bound_s(config),
         "at_faults": _at_faults(tables, config),
         "self_stopped_s": spans.length(self_stops(tables)) * NS,
     }
