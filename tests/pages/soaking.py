@@ -179,6 +179,7 @@ def main(root: str) -> None:
 
     site = _Site(Folders([Path(root), *demo_folder()]), new_access())
     pages = Pages(site)
+    site.get_ready()
     ticks = _timed(live_page._Live, "_tick")
     looks, shows = _timed(Recording, "look"), _timed(replay_page._Replay, "_show")
     print(pages.port, site.access.control, site.access.view, flush=True)

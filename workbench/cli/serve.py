@@ -75,6 +75,7 @@ def pages_of(arguments: argparse.Namespace) -> Pages:
         Folders([*(arguments.runs or [options.RUNS]), *demo_folder()]), new_access(hosts=(*LOOPBACK, *arguments.host))
     )
     site.be_nice()
+    site.get_ready()
     from workbench.pages.server import Pages
 
     return Pages(site, arguments.address, arguments.port)

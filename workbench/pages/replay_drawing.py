@@ -156,13 +156,11 @@ class Drawing:
             self._document.add_next_tick_callback(self._redraw_lanes)
 
     async def _redraw_lanes(self) -> None:
-        from workbench.pages.replay_figures import Lanes
-
         loop = asyncio.get_running_loop()
         try:
             while self._lanes is None or self._stale_lanes or not self._lanes.hold(self._time_s, self._view):
                 self._stale_lanes = False
-                lanes = partial(Lanes, self._recording, self._time_s, self._view, self.theme, *self._told)
+                lanes = partial(_lanes, self._recording, self._time_s, self._view, self.theme, *self._told)
                 self._lanes = await loop.run_in_executor(self._site.drawing, lanes)
                 self._lanes.move(self._time_s, self._cone, self._span_s)
                 self.lane_pane.object = self._lanes.figure
@@ -199,12 +197,10 @@ class Drawing:
         self._asked, self._name, self._smooth = asked, name, smooth
 
         async def draw() -> None:
-            from workbench.pages.replay_figures import Course
-
             loop = asyncio.get_running_loop()
             theme = self.theme
             try:
-                making = partial(Course, self._recording, name, theme, *self._told, smooth=smooth)
+                making = partial(_course, self._recording, name, theme, *self._told, smooth=smooth)
                 course = await loop.run_in_executor(self._site.drawing, making)
             except (TapeError, ConfigError) as error:
                 self.course_pane.object = None
@@ -216,3 +212,17 @@ class Drawing:
                 self._tell()
 
         self._document.add_next_tick_callback(draw)
+
+
+def _lanes(*arguments: Any) -> Any:
+    """Lanes; what draws them is loaded in the thread that draws, which takes a second once."""
+    from workbench.pages.replay_figures import Lanes
+
+    return Lanes(*arguments)
+
+
+def _course(*arguments: Any, **options: Any) -> Any:
+    """A figure of the whole run; loaded as `_lanes` is."""
+    from workbench.pages.replay_figures import Course
+
+    return Course(*arguments, **options)

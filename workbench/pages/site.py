@@ -7,6 +7,7 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -159,6 +160,10 @@ class Site:
         barrier.wait()
         os.nice(max(0, PAGE_NICE - os.nice(0)))
 
+    def get_ready(self) -> None:
+        """Load what draws figures while nobody waits for one."""
+        self.drawing.submit(import_module, "workbench.pages.replay_figures")
+
     def close(self) -> None:
         """Leave all runs; they go on."""
         with self._lock:
@@ -184,4 +189,5 @@ def site_of_environment() -> Site:
     print(f"workbench: add ?token={site.access.control} to the address; to let others look, "
           f"?token={site.access.view}", file=sys.stderr, flush=True)  # fmt: skip
     site.be_nice()
+    site.get_ready()
     return site
