@@ -13,6 +13,7 @@ import holoviews as hv
 import numpy as np
 import pytest
 import xarray as xr
+from bokeh.models import BasicTickFormatter, NumeralTickFormatter
 from bokeh.models.renderers import GlyphRenderer
 
 from tests.analysis.runs import began, ended, joined, merged, rec, step
@@ -22,6 +23,7 @@ from workbench.analysis import ACCESSORS
 from workbench.analysis.from_records import tables
 from workbench.config import ConfigError
 from workbench.protocol.records import Kind
+from workbench.views.frame import Axis
 from workbench.views.palette import THEMES
 from workbench.views.sources import bands
 
@@ -214,3 +216,16 @@ def test_a_figure_that_nobody_holds_is_gone() -> None:
     left = weakref.ref(frame.rendered(views.norms(faulty())))
     gc.collect()
     assert left() is None
+
+
+@pytest.mark.parametrize(
+    ("high", "kind"), [(0.003, BasicTickFormatter), (0.5, None), (9_999.0, None), (1e6, NumeralTickFormatter)]
+)
+def test_ticks_of_small_numbers_keep_their_zeros_and_those_of_large_ones_their_thousands(
+    high: float, kind: Any
+) -> None:
+    options = Axis("loss", "loss less that of A [nat per byte]", -high / 10, high).formatter()
+    assert [type(one) for one in options.values()] == ([] if kind is None else [kind])
+    if kind is BasicTickFormatter:
+        assert options[""].power_limit_low <= -6
+    assert Axis("loss", "loss", 1e-3, high, log=True).formatter() == {}

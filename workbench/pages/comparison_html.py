@@ -15,10 +15,11 @@ from workbench.tape.marks import MEANINGS
 from workbench.views.learner_cells import then_cells
 
 SIGNS = {"recorded": "✓", "re_simulated": "≈", "recomputed": "∑"}
+SHARE = ".1%"
 FIGURES = {
     "val_loss_last": ("validation loss [nat per byte]", ".4f"), "merges": ("merges", ",.0f"),
     "tokens_processed": ("tokens processed", ",.0f"), "tokens_merged": ("tokens merged", ",.0f"),
-    "goodput": ("goodput", ".3f"), "uptime": ("uptime", ".3f"), "participation": ("participation", ".3f"),
+    "goodput": ("goodput", SHARE), "uptime": ("uptime", SHARE), "participation": ("participation", SHARE),
     "time_s": ("time [s]", ",.2f"),
 }  # fmt: skip
 VALUE_MAX = 60
@@ -87,7 +88,7 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
     cells = []
     for number, run in enumerate(linked.found.figures):
         value, less = run.get(name), linked.found.differences.get(name, [None] * 6)[number]
-        said = "–" if value is None else format(value, form)
+        said = "–" if value is None else format(value, form).replace("%", " %")
         change = "" if not number or less is None else f"<br><span class='quiet'>{_less(less, form)}</span>"
         cells.append(f"<td>{said}{change}</td>")
     return f"<tr><td>{escape(title)}</td>{''.join(cells)}</tr>"
@@ -95,6 +96,8 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
 
 def _less(less: float, form: str) -> str:
     """A difference with the digits of its figure, or its first one where they do not show it."""
+    if form == SHARE:
+        return f"{less * 100:+.2g} points" if less else "the same"
     text = format(less, "+" + form)
     return text if text.strip("+-0.,") else f"{less:+.1g}" if less else "the same"
 

@@ -35,6 +35,7 @@ table {{ border-collapse: collapse; width: 100%; font-size: 13px; font-variant-n
 th {{ text-align: left; font-weight: 400; color: {QUIET}; padding: 2px 10px 2px 0; }}
 td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}; overflow-wrap: anywhere; }}
 .runs td:first-child {{ width: 60%; }}
+.then td {{ overflow-wrap: normal; }}
 button.do {{ font: inherit; font-size: 13px; color: {TEXT}; background: {PRESS}; border: 1px solid {LINE};
   border-radius: 5px; padding: 1px 10px; cursor: pointer; white-space: nowrap; }}
 button.do[aria-pressed="true"]::before {{ content: "✓ " / ""; }}

@@ -11,10 +11,10 @@ from typing import Any
 from workbench.protocol.records import SYNCER, Record, label_of, learner_of, process_of
 
 FAULT_KINDS = {
-    "kill": "SIGKILL of a learner; a new process starts after `for_s` (never, if 0)",
+    "kill": "SIGKILL of a learner; a new process starts after `down_s` (never, if 0)",
     "stall": "SIGSTOP of a learner for `for_s`",
     "slow": "steps of a learner take `factor` times as long for `for_s` (until healed, if 0)",
-    "exit": "a learner ends itself with exit code 1; a new process starts after `for_s` (never, if 0)",
+    "exit": "a learner ends itself with exit code 1; a new process starts after `down_s` (never, if 0)",
     "late": "a learner's first process starts only after `start_s`",
     "cut": "both directions of a learner's link lose everything for `for_s` (until healed, if 0)",
     "cut_up": "only messages to the syncer are lost for `for_s` (until healed, if 0)",
@@ -33,7 +33,7 @@ FAULT_KINDS = {
     "shape": "the next `count` contributions of a learner lack their last element",
     "add": "one more learner takes part from now on; it gets the next id",
     "remove": "a learner leaves for good",
-    "kill_syncer": "SIGKILL of the syncer; it starts again after `for_s`",
+    "kill_syncer": "SIGKILL of the syncer; it starts again after `down_s`",
     "stall_syncer": "SIGSTOP of the syncer for `for_s`",
 }
 """Kinds of fault and what they do."""

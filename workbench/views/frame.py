@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import holoviews as hv
 import numpy as np
 from bokeh.document import Document
-from bokeh.models import Node, NumeralTickFormatter
+from bokeh.models import BasicTickFormatter, Node, NumeralTickFormatter
 from bokeh.models.annotations import Label
 
 from workbench.views.dressing import dress
@@ -16,6 +16,8 @@ from workbench.views.palette import VERMILLION, Theme, theme_of
 from workbench.views.sources import Band
 
 HEIGHT = 260
+PLAIN_LOW, PLAIN_HIGH = 0.05, 1e4
+"""Axes whose largest number lies between these have the usual ticks."""
 NAMES_MAX = 16
 """Fault bands that are named one by one; of more only the colour is shown."""
 LINES_MAX, LINE_HEIGHT, LETTER_WIDTH = 3, 12, 6
@@ -57,9 +59,13 @@ class Axis(NamedTuple):
     log: bool = False
 
     def formatter(self) -> dict[str, Any]:
-        """Options for ticks: large counts have their thousands apart."""
-        large = not self.log and max(abs(self.low), abs(self.high)) >= 1e4
-        return {"": NumeralTickFormatter(format="0,0")} if large else {}
+        """Options for ticks: large counts have their thousands apart, small numbers their zeros as long as few."""
+        most = max(abs(self.low), abs(self.high))
+        if self.log or PLAIN_LOW <= most < PLAIN_HIGH:
+            return {}
+        if most >= PLAIN_HIGH:
+            return {"": NumeralTickFormatter(format="0,0")}
+        return {"": BasicTickFormatter(power_limit_low=-6)}
 
 
 def time_axis(low: float, high: float) -> Axis:

@@ -11,8 +11,8 @@ NAMES = {
     "val_loss_last": ("validation loss [nat per byte]", ".4f"),
     "tokens_merged": ("tokens merged", ",.0f"),
     "tokens_processed": ("tokens processed", ",.0f"),
-    "participation": ("participation", ".3f"),
-    "goodput": ("goodput", ".3f"),
+    "participation": ("participation", ".1%"),
+    "goodput": ("goodput", ".1%"),
     "merges": ("merges", ",.0f"),
     "rounds": ("rounds", ",.0f"),
     "time_s": ("time [s]", ",.1f"),
@@ -55,7 +55,7 @@ def _compared(found: WhatIf) -> str:
 
 
 def _number(value: Any, how: str) -> str:
-    return "none" if value is None else format(value, how)
+    return "none" if value is None else _text(value, how)
 
 
 def _spread(found: tuple[float, float, float] | None, how: str) -> str:
@@ -63,4 +63,8 @@ def _spread(found: tuple[float, float, float] | None, how: str) -> str:
     if found is None:
         return "none"
     middle, low, high = found
-    return format(middle, how) + (f" ({format(low, how)} to {format(high, how)})" if low < high else "")
+    return _text(middle, how) + (f" ({_text(low, how)} to {_text(high, how)})" if low < high else "")
+
+
+def _text(value: float, how: str) -> str:
+    return format(value, how).replace("%", " %")

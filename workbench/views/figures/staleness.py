@@ -64,7 +64,7 @@ def staleness(
             _largest(values, learner, (rounds - low) // step, (len(labels), columns)), across, low, across.high
         )
         layers.append(shaded(image, look.theme, float(np.nanmax(np.r_[values, 0.0]))))
-    each = "" if step == _least(rounds) else f"; a cell is the largest of {step / _least(rounds):.0f} rounds"
+    each = "" if step == _least(rounds) else f", most of {step / _least(rounds):.0f} rounds"
     title = f"Staleness: {measure}{unit}, {MEANINGS[measure]}{each}"
     empty = "" if layers else f"nothing that was merged has {measure}" if len(values) else "nothing was merged"
     struck = _on_rounds(given) if len(values) else []
