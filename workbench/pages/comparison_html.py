@@ -97,7 +97,8 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
 def _less(less: float, form: str) -> str:
     """A difference with the digits of its figure, or its first one where they do not show it."""
     if form == SHARE:
-        return f"{less * 100:+.2g} points" if less else "the same"
+        small = "less than 0.01 points apart" if less else "the same"
+        return f"{less * 100:+.2g} points" if abs(less) >= 1e-4 else small
     text = format(less, "+" + form)
     return text if text.strip("+-0.,") else f"{less:+.1g}" if less else "the same"
 
@@ -140,7 +141,7 @@ def _then(linked: Linked, session: Session, number: int, event: int, over: bool)
     link = escape(session.link(REPLAY, linked.names[number], event))
     values: list[Any] = [
         f"<b>{linked.letters[number]}</b>", f"{event:,}" + (" (over)" if over else ""),
-        f"{recording.time_s[event]:.2f} s", f"{moment.merges:,}", f"{sum(loss) / len(loss):.3f}" if loss else "–",
+        f"{recording.time_s[event]:.2f}&nbsp;s", f"{moment.merges:,}", f"{sum(loss) / len(loss):.3f}" if loss else "–",
         f"{moment.validation[1]:.3f}" if moment.validation else "–", learners, f"<a href='{link}'>open here</a>",
     ]  # fmt: skip
     return f"<tr data-event='{event}'>{''.join(f'<td>{one}</td>' for one in values)}</tr>"
