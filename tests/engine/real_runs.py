@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -84,10 +85,13 @@ class Journal:
         return any(learner in r.detail["learners"] for r in of_kind(self.records()[since:], Kind.MERGED))
 
     def since(self, learner: int, kind: Kind, value: float | None = None, from_: int = 0) -> int:
-        """Index of the first record of a kind (and value) that concerns a learner; the end if there is none yet."""
+        """Index of the first record of a kind (and value) that concerns a learner; beyond any if there is none yet.
+
+        Not the end of what is known: records that are read a moment later would count as coming after it.
+        """
         records = self.records()
         about = [i for i, r in enumerate(records) if i >= from_ and r.kind == kind and r.peer == process_of(learner)]
-        return next((i for i in about if value is None or records[i].value == value), len(records))
+        return next((i for i in about if value is None or records[i].value == value), sys.maxsize)
 
 
 def kill_everything(run: Run) -> None:

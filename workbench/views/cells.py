@@ -11,6 +11,7 @@ from bokeh.models import BasicTicker, NumeralTickFormatter
 from bokeh.models.glyph import Glyph
 
 from workbench.analysis.arrays.tables import Array
+from workbench.protocol.records import process_of
 from workbench.views.frame import Axis
 from workbench.views.palette import Theme
 
@@ -22,6 +23,11 @@ AROUND = 105
 def rows_axis(labels: list[str]) -> Axis:
     """Rows of height 1, the first on top."""
     return Axis("rows", "", -0.5, max(len(labels), 1) - 0.5)
+
+
+def rows_of(labels: list[str]) -> dict[int, float]:
+    """Height of the row of each learner's process."""
+    return {process_of(row): float(len(labels) - 1 - row) for row in range(len(labels))}
 
 
 def row_options(labels: list[str]) -> dict[str, Any]:

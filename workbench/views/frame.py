@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import holoviews as hv
@@ -22,7 +22,7 @@ NAMES_MAX = 16
 """Fault bands that are named one by one; of more only the colour is shown."""
 LINES_MAX, LINE_HEIGHT, LETTER_WIDTH = 3, 12, 6
 """Lines of names above the data; their height, and the width of a letter [pixels]."""
-LEFT, RIGHT, NAMES_WIDTH, AROUND, USUAL_WIDTH = 66, 175, 100, 85, 900
+LEFT, RIGHT, NAMES_WIDTH, AROUND, USUAL_WIDTH = 66, 175, 100, 85, 640
 """Room beside the data, so that figures below each other have their axes in line; above and below it [pixels]."""
 TOOLS = ["xpan", "xwheel_zoom", "box_zoom", "reset", "save"]
 
@@ -107,6 +107,7 @@ def chart(
     *,
     empty: str = "",
     legend: bool = True,
+    rows: Mapping[int, float] | None = None,
     more: dict[str, Any] | None = None,
 ) -> hv.Overlay:
     """Put a figure together.
@@ -125,13 +126,15 @@ def chart(
         What to say where there is no data; "" if there is.
     legend : bool
         Whether layers are named beside the figure.
+    rows : mapping of int to float, optional
+        Heights of the rows of processes, each 1 high: faults of these are drawn there alone.
     more : dict, optional
         Other options of the whole.
     """
     x, y = axes
     lines = _lines(bands, x, look)
     y = _with_room(y, look, max(lines, default=-1) + 1)
-    behind = [_spans(bands, x, look.theme)]
+    behind = _grounds(bands, axes, look.theme, rows or {})
     said = [_said(empty, x, y, look.theme)] if empty else []
     whole = hv.Overlay([*behind, *layers, *said])
     size = {"width": look.width} if look.width else {"responsive": True, "min_width": 320}
@@ -171,14 +174,22 @@ def dims(x: Axis, y: Axis, *more: str) -> tuple[list[hv.Dimension], list[hv.Dime
     return [hv.Dimension(x.key, label=x.label)], [hv.Dimension(y.key, label=y.label), *map(hv.Dimension, more)]
 
 
-def _spans(bands: Sequence[Band], x: Axis, theme: Theme) -> hv.VSpans:
-    """Faint bands; one that acts once is as wide as can be seen."""
+def _grounds(bands: Sequence[Band], axes: tuple[Axis, Axis], theme: Theme, rows: Mapping[int, float]) -> list[Any]:
+    """Faint bands, of processes with a row in that row alone; one that acts once is as wide as can be seen."""
+    x, y = axes
     least = 0.002 * (x.high - x.low)
-    low = np.array([band.start_s for band in bands], float)
-    high = np.maximum(np.array([band.end_s for band in bands], float), low + least)
-    spans = hv.VSpans((low, high, [band.name for band in bands]), [f"{x.key}_from", f"{x.key}_to"], "fault")
     strength = 0.12 if theme.name == "light" else 0.2
-    return spans.opts(color=VERMILLION, alpha=strength, line_alpha=0, apply_ranges=False, backend="bokeh")
+    style = {"color": VERMILLION, "alpha": strength, "line_alpha": 0, "apply_ranges": False, "backend": "bokeh"}
+    wide = [(one.start_s, max(one.end_s, one.start_s + least), one) for one in bands]
+    through = [(low, high, one.name) for low, high, one in wide if one.process not in rows]
+    spans = hv.VSpans(through, [f"{x.key}_from", f"{x.key}_to"], "fault").opts(**style)
+    boxes = [
+        (low, rows[one.process] - 0.5, high, rows[one.process] + 0.5, one.name)
+        for low, high, one in wide
+        if one.process in rows
+    ]
+    keys = [f"{x.key}_from", f"{y.key}_from", f"{x.key}_to", f"{y.key}_to"]
+    return [spans, hv.Rectangles(boxes, keys, "fault").opts(**style)] if boxes else [spans]
 
 
 def _said(text: str, x: Axis, y: Axis, theme: Theme) -> hv.Labels:
@@ -208,15 +219,16 @@ def _themed(theme: Theme) -> Callable[[Any, Any], None]:
 
 
 def _lines(bands: Sequence[Band], x: Axis, look: Look) -> list[int]:
-    """Line of each fault's name: another one where two stand close; none where there are too many."""
+    """Line of each fault's name, -1 for one that has no room; none where there are too many."""
     if len(bands) > NAMES_MAX:
         return []
     letter = (x.high - x.low) * LETTER_WIDTH / max((look.width or USUAL_WIDTH) - LEFT - RIGHT, 100)
     reach = [-np.inf] * LINES_MAX
     lines = []
     for band in bands:
-        line = next((n for n, end in enumerate(reach) if band.start_s > end), 0)
-        reach[line] = band.start_s + letter * (len(band.name) + 1)
+        line = next((n for n, end in enumerate(reach) if band.start_s > end), -1)
+        if line >= 0:
+            reach[line] = band.start_s + letter * (len(band.name) + 1)
         lines.append(line)
     return lines
 
@@ -234,6 +246,8 @@ def _named(bands: Sequence[Band], lines: Sequence[int], theme: Theme) -> Callabl
 
     def hook(plot: Any, element: Any) -> None:
         for band, line in zip(bands if lines else (), lines, strict=True):
+            if line < 0:
+                continue
             name = Label(x=band.start_s, y=Node(target="frame", symbol="top", offset=2 + LINE_HEIGHT * line))
             name.update(text=band.name, text_baseline="top", text_color=theme.text, text_font_size="8pt", x_offset=2)
             plot.state.add_layout(name)

@@ -7,7 +7,7 @@ import numpy as np
 
 from workbench.analysis.arrays.tables import Array
 from workbench.analysis.from_tape import tables_of
-from workbench.views.cells import grid, hatched, height_of, row_options, rows_axis, shaded
+from workbench.views.cells import grid, hatched, height_of, row_options, rows_axis, rows_of, shaded
 from workbench.views.frame import Axis, Look, chart
 from workbench.views.palette import ORANGE, Theme
 from workbench.views.sources import Band, Known, Source, bands, dataset, known, merged_s
@@ -52,7 +52,7 @@ def contributions(
         layers = [layer for layer in layers if len(layer)]
     empty = "" if merges else "nothing was merged"
     struck = _on_merges(given) if merges else []
-    return chart(layers, look, title, axes, struck, empty=empty, more=row_options(labels))
+    return chart(layers, look, title, axes, struck, empty=empty, rows=rows_of(labels), more=row_options(labels))
 
 
 def _layer(

@@ -8,7 +8,7 @@ import numpy as np
 from workbench.analysis.arrays.tables import Array
 from workbench.analysis.distributions import UNITS
 from workbench.config import ConfigError
-from workbench.views.cells import grid, height_of, row_options, rows_axis, shaded
+from workbench.views.cells import grid, height_of, row_options, rows_axis, rows_of, shaded
 from workbench.views.frame import Axis, Look, chart
 from workbench.views.sources import Band, Known, Source, bands, dataset, known, rounds_at
 
@@ -30,7 +30,7 @@ def staleness(
     height: int | None = None,
     theme: str = "light",
 ) -> hv.Overlay:
-    """Staleness of merged contributions, learner by round; white where a learner is not in the merge.
+    """Staleness of merged contributions, learner by round; no cell where a learner is not in the merge.
 
     Parameters
     ----------
@@ -69,7 +69,9 @@ def staleness(
     empty = "" if layers else f"nothing that was merged has {measure}" if len(values) else "nothing was merged"
     struck = _on_rounds(given) if len(values) else []
     axes = across, rows_axis(labels)
-    return chart(layers, look, title, axes, struck, empty=empty, legend=False, more=row_options(labels))
+    return chart(
+        layers, look, title, axes, struck, empty=empty, legend=False, rows=rows_of(labels), more=row_options(labels)
+    )
 
 
 def _scaled(values: Array, unit: str) -> tuple[Array, str]:

@@ -20,7 +20,7 @@ from workbench.views.sources import Band, Source, bands, known, span_s, tables
 BOXES_MAX = 4000
 """Steps that are drawn one by one; of more a strip that is darker the more of its time is in steps."""
 
-LEGEND_HEIGHT = 250
+LEGEND_HEIGHT = 275
 """Of a figure with room for all names beside it [pixels]."""
 
 
