@@ -73,7 +73,7 @@ def test_the_overview_tells_the_story(small_run: Path, terminal: Callable[..., s
     texts = [
         "finished: 60 merges in", "3 learners, K 2, fresh, grace adaptive", "changed from the defaults: rounds 60",
         f"{report['validation']['last']:.3f} nats/byte", "token ledger: balanced",
-        "faults that struck: 2 kill, 1 stall",
+        "faults that struck: 2 kill, 1 stall, 1 nan (1 found nobody)",
         f"kill L1 for 1 s missed {kill['merges_missed']} merges", "none: its target was gone", "kill syncer for 500 ms",
         "syncer started again once", "staleness versions 0/0/0", "TABLE is ledger",
     ]  # fmt: skip
@@ -139,6 +139,15 @@ def test_what_came_before_rounds_began_is_not_at_a_negative_time(
         output.console().print(part)
     out = " ".join(capsys.readouterr().out.split())
     assert said in out and "once, 8 s 6.2 s before rounds began: 1 of the 2" in out and "-6.2" not in out
+
+
+def test_faults_without_effect_are_counted_apart() -> None:
+    rows: list[Any] = [
+        {"kind": kind, "effect": effect} for kind, effect in (("kill", True), ("kill", False), ("nan", False))
+    ]
+    assert incidents.heading(rows) == "faults that struck: 1 kill (2 found nobody)"
+    assert incidents.heading(rows[:1]) == "faults that struck: 1 kill"
+    assert incidents.heading(rows[1:2]) == "faults that struck: none (1 found nobody)"
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -16,13 +16,19 @@ def test_a_storm_ends_with_its_rate_and_with_its_run() -> None:
     struck: list[Strike] = []
     going = threading.Event()
     going.set()
-    stormer = Stormer(Storm(2), struck.append, going.is_set)
+
+    def strike(strike: Strike) -> bool:
+        struck.append(strike)
+        return len(struck) > 1
+
+    stormer = Stormer(Storm(2), strike, going.is_set)
     stormer.storm.advance(0.0)
     stormer.turn(1e9, ("kill", "no such kind"))
     assert stormer.storm.rate == RATE_MAX and stormer.storm.kinds == ("kill",)
     until(lambda: len(struck) >= 2, "it has struck")
     stormer.turn(0.0, ("kill",))
     until(lambda: stormer._thread is None, "it is calm")
+    assert (stormer.struck, stormer.missed) == (len(struck) - 1, 1)
     stormer.turn(30.0, ())
     assert stormer.storm.rate == 0.0
     stormer.turn(30.0, ("stall",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from workbench.analysis.arrays.presence import acted
 from workbench.protocol.records import Kind, Record, label_of, process_of
 from workbench.views.states import fault_name
 
@@ -16,6 +17,8 @@ class Said(NamedTuple):
     ----------
     learners : str
         Of a merge: whose contributions it holds.
+    missed : str
+        Of a fault without effect: why it had none.
     """
 
     kind: int
@@ -30,6 +33,7 @@ class Said(NamedTuple):
     reason: str = ""
     setting: int = -1
     learners: str = ""
+    missed: str = ""
 
 
 def said_of(record: Record) -> Said:
@@ -38,7 +42,21 @@ def said_of(record: Record) -> Said:
     return Said(
         record.kind, record.process, record.peer, record.fragment, record.round, record.version, record.step,
         record.steps, record.value, record.reason, record.setting, labels(learners or []),
+        missed_by(record.detail) if record.kind == Kind.FAULT_INJECTED else "",
     )  # fmt: skip
+
+
+def missed_by(detail: dict[str, Any]) -> str:
+    """Why a fault with this detail had no effect; empty for one that struck.
+
+    Examples
+    --------
+    >>> missed_by({"effect": 1}), missed_by({"effect": 0}), missed_by({"effect": 0, "skipped": 1})
+    ('', 'found no process', 'came due while nothing ran')
+    """
+    if acted(detail):
+        return ""
+    return "came due while nothing ran" if detail.get("skipped") else "found no process"
 
 
 def labels(learners: list[int]) -> str:
@@ -115,7 +133,9 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.SETTING_REFUSED: lambda e: f"a change of settings was refused: {e.reason}",
     Kind.PROCESS_STARTED: lambda e: f"process started (start {e.value:.0f})",
     Kind.PROCESS_ENDED: lambda e: f"process ended: {e.reason}",
-    Kind.FAULT_INJECTED: lambda e: f"fault: {_fault(e)}" + (f" for {e.value:g} s" if e.value > 0 else ""),
+    Kind.FAULT_INJECTED: lambda e: (
+        f"fault: {_fault(e)}" + (f": {e.missed}" if e.missed else f" for {e.value:g} s" if e.value > 0 else "")
+    ),
     Kind.FAULT_ENDED: lambda e: f"fault over: {_fault(e)} after {e.value:.1f} s",
     Kind.EVALUATED: lambda e: f"validation loss {e.value:.3f} after {e.steps:,} merges",
 }  # fmt: skip

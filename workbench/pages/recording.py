@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.analysis.arrays.tables import since_began
+from workbench.analysis.arrays.tables import details_of, since_began
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.merge_reasons import Why
 from workbench.analysis.timelines import Timeline, timeline
-from workbench.pages.event_words import NOTABLE, Said, labels
+from workbench.pages.event_words import NOTABLE, Said, labels, missed_by
 from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
 from workbench.tape.causal_order import index_of
@@ -116,6 +116,8 @@ class Recording:
         self.time_s = np.asarray(since_began(tables, events["time_ns"].values), float)
         self._until_s = np.maximum.accumulate(self.time_s)
         kinds = self._columns["kind"]
+        struck = details_of(tables, Kind.FAULT_INJECTED)
+        self._missed = {event: why for event, detail in struck.items() if (why := missed_by(detail))}
         self._merges = self.tape["merges"].dataset
         self._merge_events = self._merges["event"].values
         left_out = self._merge_events[~self._merges["included"].values.astype(bool).all(1)]
@@ -168,7 +170,7 @@ class Recording:
             row = self.merge_of(event)
             if row >= 0 and self._merge_events[row] == event:
                 learners = labels(np.flatnonzero(self._merges["included"].values[row]).tolist())
-        return Said(**values, reason=str(self._reasons[event]), learners=learners)
+        return Said(**values, reason=str(self._reasons[event]), learners=learners, missed=self._missed.get(event, ""))
 
     def merge_of(self, event: int) -> int:
         """Row of the merge that an event is, or of the last one before it; -1 before the first."""

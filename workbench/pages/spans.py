@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from typing import Any, NamedTuple
 
+from workbench.analysis.arrays.presence import acted
 from workbench.pages.tails import Tail
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record
 from workbench.views.palette import BLUE, GREEN, PURPLE, VERMILLION
@@ -76,7 +77,7 @@ class Spans:
             began_s = min(record.detail.get("began_ns", record.time_ns) / 1e9, end_s - LEAST_S)
             if record.detail.get("why") != "over":  # how long such a fault lasts nobody knew before
                 self.tail.add([Span(record.peer, began_s, end_s, f"fault: {record.reason}", VERMILLION, 0.95)])
-        elif record.kind == Kind.FAULT_INJECTED:
+        elif record.kind == Kind.FAULT_INJECTED and acted(record.detail):
             at_s = record.time_ns / 1e9
             end_s = at_s + max(record.value, LEAST_S)
             self.tail.add([Span(record.peer, at_s, end_s, f"fault: {record.reason}", VERMILLION, 0.95, record.reason)])

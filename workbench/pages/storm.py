@@ -17,14 +17,20 @@ class Stormer:
     Parameters
     ----------
     storm : Storm
-    strike : function (Strike)
-        Waits for the run's answer.
+    strike : function (Strike) -> bool
+        Waits for the run's answer: whether it struck somebody.
     going : function
         Whether the run goes on.
+
+    Attributes
+    ----------
+    struck, missed : int
+        Strikes so far, and those that found nobody.
     """
 
-    def __init__(self, storm: Storm, strike: Callable[[Strike], None], going: Callable[[], bool]) -> None:
+    def __init__(self, storm: Storm, strike: Callable[[Strike], bool], going: Callable[[], bool]) -> None:
         self.storm, self._strike, self._going = storm, strike, going
+        self.struck = self.missed = 0
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -53,5 +59,8 @@ class Stormer:
                 now_s = time.monotonic()
                 strikes, last_s = self.storm.advance(now_s - last_s), now_s
             for strike in strikes:
-                self._strike(strike)
+                if self._strike(strike):
+                    self.struck += 1
+                else:
+                    self.missed += 1
             time.sleep(TICK_S)

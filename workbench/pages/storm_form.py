@@ -41,11 +41,15 @@ class StormForm:
 
     def update(self) -> None:
         """Show how the storm stands: it may have been turned in another tab."""
-        storm = self._watcher.stormer.storm
+        stormer = self._watcher.stormer
+        storm = stormer.storm
         if self._rate.now != int(storm.rate):
             self._rate.now = int(storm.rate)
         state = f"blows, {storm.rate:g} a minute" if storm.rate else "is calm"
-        self._say(f"The storm {state}; {storm.count:,} faults so far. Each stands on the tape like any other fault.")
+        missed = f", {stormer.missed:,} found nobody" if stormer.missed else ""
+        self._say(
+            f"The storm {state}; {stormer.struck:,} struck{missed}. Each stands on the tape like any other fault."
+        )
 
     def _say(self, text: str) -> None:
         html = f'<p class="quiet">{text}</p>'

@@ -109,12 +109,13 @@ class Watcher:
             else:
                 command.answered(answer)
 
-    def _strike(self, strike: Strike) -> None:
+    def _strike(self, strike: Strike) -> bool:
         command = fault(strike.kind, strike.learner)
         command.what = f"storm: {command.what}"
         with self.lock:
             self.commands.add(command)
         self.send(command)
+        return not command.refused
 
     def _watch(self) -> None:
         began = False

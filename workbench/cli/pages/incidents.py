@@ -24,10 +24,9 @@ def show(report: Mapping[str, Any]) -> Iterator[Any]:
     faults = report["faults"]
     if faults:
         yield ""
-        kinds = ", ".join(f"{number} {kind}" for kind, number in Counter(row["kind"] for row in faults).most_common())
         shown, hidden = output.some(faults, FAULTS_MAX)
         rows = [(struck_at(row), struck(row), effect(row)) for row in shown]
-        yield output.aligned(f"faults that struck: {kinds}", (">at", "fault", "effect"), rows)
+        yield output.aligned(heading(faults), (">at", "fault", "effect"), rows)
         if hidden:
             yield hidden
     if report["faults_unstruck"]:
@@ -37,6 +36,14 @@ def show(report: Mapping[str, Any]) -> Iterator[Any]:
     if lines:
         yield ""
         yield output.pairs("what else happened", lines)
+
+
+def heading(rows: list[Mapping[str, Any]]) -> str:
+    """Return how many faults of which kind struck, and how many struck nobody."""
+    counts = Counter(row["kind"].removesuffix("_syncer") for row in rows if row["effect"])
+    kinds = ", ".join(f"{number} {kind}" for kind, number in counts.most_common()) or "none"
+    missed = len(rows) - counts.total()
+    return f"faults that struck: {kinds}{f' ({missed:,} found nobody)' if missed else ''}"
 
 
 def unstruck(rows: list[Mapping[str, Any]]) -> str:
