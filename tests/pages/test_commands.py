@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.runs import rec
-from workbench.pages import commands
+from workbench.pages import commands, watcher
 from workbench.pages.controls import ACTIONS, MEANINGS, Controls, clicks_html
 from workbench.pages.event_words import Said, said_of, sentence, who
 from workbench.pages.tails import Tail
@@ -39,6 +39,19 @@ def test_a_change_of_settings_is_seen_when_somebody_acts_on_its_revision() -> No
     assert click.seen == "syncer acts on it from round 41, before rounds began"
 
 
+def test_a_click_that_goes_wrong_on_its_way_is_refused_and_waits_for_nothing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(path: Any, command: Any) -> Any:
+        raise OverflowError("can't serialize")
+
+    monkeypatch.setattr(watcher, "send", broken)
+    click, here = commands.stop(), SimpleNamespace(run=SimpleNamespace(path="run"), lock=threading.Lock())
+    watcher.Watcher.send(here, click)  # type: ignore[arg-type]
+    assert "went wrong on its way (OverflowError)" in click.refused and "OverflowError" in caplog.text
+    assert "✕ refused: it went wrong" in clicks_html([click])
+
+
 def test_what_was_clicked_is_told_newest_first_and_escaped() -> None:
     first, second = commands.stop(), commands.change({"merge": EVIL})
     second.refused = EVIL
@@ -52,13 +65,13 @@ def test_who_may_only_look_sends_nothing() -> None:
     sent: list[Any] = []
     site = SimpleNamespace(asking=SimpleNamespace(submit=lambda *call: sent.append(call)))
     clicks = commands.Commands()
-    watcher: Any = SimpleNamespace(
+    watched: Any = SimpleNamespace(
         settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
         stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1),
     )  # fmt: skip
     for may, count in ((False, 0), (True, 1)):
         session: Any = SimpleNamespace(may_control=may, site=site)
-        Controls(session, watcher).act("kill", 0)
+        Controls(session, watched).act("kill", 0)
         assert len(sent) == len(clicks.kept) == count
     assert set(ACTIONS) == set(MEANINGS)
 

@@ -28,6 +28,22 @@ def test_what_is_no_number_is_refused_in_a_sentence() -> None:
             number_of(key, text)
 
 
+def test_a_fault_says_the_numbers_that_it_acts_with_also_those_that_nobody_gave() -> None:
+    asked = {
+        "bandwidth L0 (for 3 s, 1,000,000 bytes/s)": ("bandwidth", {}),
+        "slow L0 (until healed, factor 2)": ("slow", {"for_s": 0.0, "factor": 2.0}),
+        "delay L0 (for 3 s, 0.2 s longer, give or take 0.1 s)": ("delay", {"jitter_s": 0.1}),
+        "kill L0 (down 3 s)": ("kill", {}),
+        "kill L0 (for good)": ("kill", {"down_s": 0.0}),
+        "nan L0 (count 1)": ("nan", {}),
+    }
+    assert [commands.fault(kind, 0, **values).what for kind, values in asked.values()] == list(asked)
+    with pytest.raises(ConfigError, match=r"slow: factor = 0.5; allowed: a number from 1 to 1e\+09"):
+        commands.fault("slow", 0, factor=0.5)
+    with pytest.raises(ConfigError, match=r"lose_up: count = a whole number of more digits .*; allowed"):
+        commands.fault("lose_up", 0, count=10**5000)
+
+
 def test_a_change_is_undone_once_by_what_held_before() -> None:
     clicks = commands.Commands()
     change = commands.change({"merge": "mean", "lead": 3}, {"merge": "rda", "lead": None})

@@ -85,7 +85,7 @@ def convert(key: str, value: Any) -> Any:
         kind = next(k for k in get_args(kind) if k is not types.NoneType)
     if get_origin(kind) is tuple:
         if not isinstance(value, list | tuple):
-            raise ConfigError(f"{key} = {value!r} is not a list; allowed: a list of numbers")
+            raise ConfigError(f"{key} = {shown(value)} is not a list; allowed: a list of numbers")
         return tuple(_scalar(key, item, get_args(kind)[0]) for item in value)
     return _scalar(key, value, kind)
 
@@ -99,14 +99,41 @@ NUMBERS: Mapping[type, type] = types.MappingProxyType({int: numbers.Integral, fl
 """What is taken for a number: numpy's scalars too."""
 
 
+INT_MAX = 2**63 - 1
+"""No whole number in a tape or a message is larger."""
+SHOWN_MAX = 60
+
+
+def shown(value: Any) -> str:
+    """A value as messages say it: a long one is cut.
+
+    Examples
+    --------
+    >>> shown("soon"), shown(10**5000)
+    ("'soon'", 'a whole number of more digits than can be written')
+    """
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes no more than some thousands of digits
+        return "a whole number of more digits than can be written"
+    return text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}… ({len(text):,} characters)"
+
+
 def _scalar(key: str, value: Any, kind: type) -> Any:
+    wrong = f"is not {WORDS[kind]}"
     if kind in NUMBERS and isinstance(value, NUMBERS[kind]) and not isinstance(value, bool):
-        return kind(value)
-    if kind not in NUMBERS and isinstance(value, kind):
+        try:
+            number = kind(value)
+        except OverflowError:  # a whole number that no float is near
+            number = None
+        if number is not None and (kind is float or abs(number) <= INT_MAX):
+            return number
+        wrong = "is out of range"
+    elif kind not in NUMBERS and isinstance(value, kind):
         return value
-    allowed = span(key) if key in RANGES else WORDS[kind]
+    allowed = span(key) if key in RANGES else f"{WORDS[kind]}{f' up to {INT_MAX}' if kind is int else ''}"
     also = ", or none" if types.NoneType in get_args(key_types()[key]) else ""
-    raise ConfigError(f"{key} = {value!r} is not {WORDS[kind]}; allowed: {allowed}{also}")
+    raise ConfigError(f"{key} = {shown(value)} {wrong}; allowed: {allowed}{also}")
 
 
 def parse(key: str, text: str) -> Any:
@@ -132,6 +159,7 @@ def _parse_scalar(key: str, text: str, kind: type) -> Any:
     try:
         if kind is bool:
             return {"true": True, "false": False}[text.lower()]
-        return kind(text)
+        value = kind(text)
     except (KeyError, ValueError):
-        return _scalar(key, text, kind)  # raises, with the words for this type
+        value = text  # it is refused with the words for this type
+    return _scalar(key, value, kind)

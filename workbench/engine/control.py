@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import hmac
+import math
 import os
 import secrets
 import socket
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from workbench.config import ConfigError
+from workbench.config.keys import INT_MAX, shown
 from workbench.engine.layout import CONTROL_FILE, ControlAddress, write_private
 from workbench.engine.links import Link
 from workbench.engine.runtime_folder import process_started
 
 REQUEST_BYTES_MAX = 1 << 20
+TEXT_MAX = 1000
+"""Longest text in a request; some of them come to stand on the tape."""
 CLIENTS_MAX = 32
 ANSWER_LIMIT_S = 10.0
 
@@ -98,15 +103,53 @@ def address_of(run: Path) -> ControlAddress:
     return address
 
 
+def sendable(value: Any, name: str = "request") -> Any:
+    """A request in what messages carry: numbers of numpy as Python's.
+
+    Raises
+    ------
+    ConfigError
+        It holds, under ``name``, what no message can carry or no run could do anything with.
+    """
+    if isinstance(value, dict):
+        return {sendable(key, "a key"): sendable(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [sendable(inner, name) for inner in value]
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _text(value, name)
+    if isinstance(value, Integral):
+        if abs(int(value)) <= INT_MAX:
+            return int(value)
+        wrong, allowed = "is out of range", f"whole numbers up to {INT_MAX}"
+    elif isinstance(value, Real):
+        if math.isfinite(float(value)):
+            return float(value)
+        wrong, allowed = "is out of range", "finite numbers"
+    else:
+        wrong, allowed = f"is of type {type(value).__name__}", "numbers, texts, true, false and none"
+    raise ConfigError(f"{name} = {shown(value)} {wrong}; allowed: {allowed}")
+
+
+def _text(text: str, name: str) -> str:
+    if len(text) > TEXT_MAX:
+        raise ConfigError(f"{name} = {shown(text)} is too long; allowed: up to {TEXT_MAX} characters")
+    if any("\ud800" <= one <= "\udfff" for one in text):
+        raise ConfigError(f"{name} = {shown(text)} is no text; allowed: what can be written in UTF-8")
+    return text
+
+
 def ask(run: Path, request: dict[str, Any], timeout_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
     """Ask the supervisor of a run; returns its answer.
 
     Raises
     ------
     ConfigError
-        The run does not go on, or the supervisor refuses the request.
+        The run does not go on, the request holds what cannot be sent, or the supervisor refuses it.
     """
     address = address_of(run)
+    request = sendable(request)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.connect(address.socket)

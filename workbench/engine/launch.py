@@ -22,6 +22,7 @@ from workbench.engine.showing import Showing
 from workbench.engine.starting import start_supervisor
 from workbench.protocol.faults import NO_FAULTS, FaultPlan
 from workbench.protocol.plans import REAL, facts_of, numbered
+from workbench.protocol.settings import live_value
 from workbench.tape.lock import held
 from workbench.tape.run_folder import RunFolder, create_run_folder
 
@@ -197,7 +198,8 @@ class Run(Injecting, Showing):
         ConfigError
             A key that cannot change live, or an impossible value.
         """
-        answer = self._ask({"verb": "set", "values": {**(changes or {}), **values}, "who": who})
+        wanted = {key: live_value(key, value) for key, value in {**(changes or {}), **values}.items()}
+        answer = self._ask({"verb": "set", "values": wanted, "who": who})
         tell(answer.get("notes", []))
         return int(answer["revision"])
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from workbench.config import ConfigError
 from workbench.engine import control
-from workbench.protocol.faults import LASTING_KINDS
+from workbench.protocol.faults import ENDING_KINDS, LASTING_KINDS, Fault
 from workbench.protocol.records import Kind, Record, label_of, process_of
+from workbench.protocol.scenario import fault_of, keys_of
 
 KEPT = 12
 
@@ -149,21 +150,62 @@ def send(path: Path, command: Command) -> tuple[dict[str, Any] | None, str]:
 
 
 def fault(kind: str, learner: int, **values: Any) -> Command:
-    """A fault that acts now; seen when it is recorded."""
-    said = ", ".join(
-        f"{key.removesuffix('_s')} {value:g}{' s' if key.endswith('_s') else ''}"
-        for key, value in values.items()
-        if value
-    )
-    request = {"verb": "fault", "fault": {"kind": kind, "learner": learner, **values}}
-    what = f"{kind} L{learner}" if learner >= 0 else kind.replace("_", " ")
+    """A fault that acts now; seen when it is recorded.
+
+    Raises
+    ------
+    ConfigError
+        A number that it cannot have.
+    """
+    table = {"kind": kind, "learner": learner, **values}
+    said = _numbers(fault_of(table, kind, learner + 1, now=True))
 
     def effect(record: Record, answer: dict[str, Any]) -> str:
         mine = record.kind == Kind.FAULT_INJECTED and record.detail.get("fault") == answer.get("fault")
         return "on the tape" if mine else ""
 
     lasts = kind in LASTING_KINDS and learner >= 0
-    return Command(f"{what} ({said})" if said else what, request, effect, partial(heal, learner) if lasts else None)
+    what = f"{kind_of(kind, learner)} ({said})" if said else kind_of(kind, learner)
+    return Command(what, {"verb": "fault", "fault": table}, effect, partial(heal, learner) if lasts else None)
+
+
+def kind_of(kind: str, learner: int) -> str:
+    """A fault with its target, in a few words."""
+    return f"{kind} L{learner}" if learner >= 0 else kind.replace("_", " ")
+
+
+def refused(what: str, why: str) -> Command:
+    """A click that is not sent: what was wanted, and why it cannot be."""
+    made = Command(what, {"verb": "refused"}, lambda record, answer: "")
+    made.refused = why
+    return made
+
+
+def _numbers(struck: Fault) -> str:
+    """The numbers that a fault acts with, those that nobody gave among them.
+
+    Examples
+    --------
+    >>> _numbers(Fault("bandwidth", 0, 1, bytes_per_s=1e6)), _numbers(Fault("kill", 0, 1, for_ns=3_000_000_000))
+    ('until healed, 1,000,000 bytes/s', 'down 3 s')
+    """
+    keys, for_s = keys_of(struck.kind), struck.for_ns / 1e9
+    if struck.kind in ENDING_KINDS:
+        length = f"down {for_s:g} s" if for_s else "for good"
+    else:
+        length = f"for {for_s:g} s" if for_s else "until healed"
+    said = {
+        "for_s": length,
+        "factor": f"factor {struck.factor:g}",
+        "delay_s": f"{struck.delay_ns / 1e9:g} s longer",
+        "jitter_s": f"give or take {struck.jitter_ns / 1e9:g} s" if struck.jitter_ns else "",
+        "share": f"share {struck.share:g}",
+        "bytes_per_s": f"{struck.bytes_per_s:,.0f} bytes/s",
+        "count": f"count {struck.count:,}",
+        "persistent": "persistent" if struck.persistent else "",
+        "seed": f"seed {struck.seed}" if struck.seed >= 0 else "",
+    }
+    return ", ".join(text for key, text in said.items() if key in keys and text)
 
 
 def heal(learner: int) -> Command:

@@ -8,6 +8,7 @@ from typing import Any
 import panel as pn
 
 from workbench.config import ConfigError
+from workbench.config.keys import shown
 from workbench.pages import commands, style
 from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
 from workbench.protocol.scenario import fault_of, keys_of
@@ -70,13 +71,13 @@ class FaultForm:
         if learner is None:
             return  # nobody is there any more
         try:
-            values = {key: number_of(key, field.value) for key, field in self._fields.items() if field.value != ""}
+            values = {
+                key: number_of(key, field.value) for key, field in self._fields.items() if field.value.strip() != ""
+            }
+            asked = commands.fault(kind, learner, **values)
         except ConfigError as error:
-            refused = commands.fault(kind, learner)
-            refused.refused = str(error)
-            self._send(refused)
-            return
-        self._send(commands.fault(kind, learner, **values))
+            asked = commands.refused(commands.kind_of(kind, learner), str(error))
+        self._send(asked)
 
 
 def _named(learners: Sequence[int]) -> dict[str, int]:
@@ -109,7 +110,7 @@ def number_of(key: str, text: str) -> float | int | bool:
     try:
         return int(text) if key in ("count", "seed") else float(text)
     except ValueError:
-        raise ConfigError(f"{key} = {text[:40]!r}; allowed: a number") from None
+        raise ConfigError(f"{key} = {shown(text)}; allowed: a number") from None
 
 
 def _field(key: str, text: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import panel as pn
 
 from workbench.config import ConfigError
-from workbench.config.keys import parse
+from workbench.config.keys import parse, shown
 from workbench.config.validate import CHOICES, RANGES
 from workbench.pages import commands, style
 
@@ -81,9 +81,8 @@ class SettingsForm:
             values = {key: parse(key, text) for key, text in changed.items()}
             self._send(commands.change(values, before))
         except ConfigError as error:
-            refused = commands.change(changed)
-            refused.refused = str(error)
-            self._send(refused)
+            asked = ", ".join(f"{key} = {shown(text)}" for key, text in changed.items())
+            self._send(commands.refused(f"set {asked}", str(error)))
 
 
 def text_of(value: Any) -> str:

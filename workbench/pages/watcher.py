@@ -6,6 +6,7 @@ lock that is held for microseconds.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import Any
@@ -102,12 +103,17 @@ class Watcher:
 
     def send(self, command: Command) -> None:
         """Ask the run for what was clicked, and keep what it answers; waits for the answer."""
-        answer, refusal = send(self.run.path, command)
-        with self.lock:
-            if answer is None:
-                command.refused = refusal
-            else:
-                command.answered(answer)
+        try:
+            answer, refusal = send(self.run.path, command)
+            with self.lock:
+                if answer is None:
+                    command.refused = refusal
+                else:
+                    command.answered(answer)
+        except Exception as error:  # whatever it was, the click does not wait for ever
+            logging.getLogger(__name__).exception("a click went wrong: %s", command.what)
+            with self.lock:
+                command.refused = f"it went wrong on its way ({type(error).__name__}); the server's log says where"
 
     def _strike(self, strike: Strike) -> bool:
         command = fault(strike.kind, strike.learner)

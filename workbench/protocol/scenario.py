@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from workbench.config import ConfigError, RunConfig
 from workbench.config.files import read_text
+from workbench.config.keys import shown
 from workbench.protocol.faults import (
     COUNTED_KINDS,
     FAULT_KINDS,
@@ -111,15 +112,17 @@ def fault_of(table: Any, where: str, learners: int, *, now: bool = False) -> Fau
         Anything in it that cannot work.
     """
     if not isinstance(table, dict):
-        raise ConfigError(f"{where}: {table!r} is not a table of keys")
+        raise ConfigError(f"{where}: {shown(table)} is not a table of keys")
     kind = table.get("kind")
     if not isinstance(kind, str) or kind not in FAULT_KINDS:
-        raise ConfigError(f"{where}: kind = {kind!r} is unknown; allowed: {', '.join(FAULT_KINDS)}")
+        raise ConfigError(f"{where}: kind = {shown(kind)} is unknown; allowed: {', '.join(FAULT_KINDS)}")
     always = ("kind", "learner") if now or kind == "late" else _ALWAYS
     allowed = (*always, *keys_of(kind))
     unknown = [key for key in table if key not in allowed]
     if unknown:
-        raise ConfigError(f"{where}: unknown key {unknown[0]!r} of a {kind}; allowed: {', '.join(sorted(allowed))}")
+        raise ConfigError(
+            f"{where}: unknown key {shown(unknown[0])} of a {kind}; allowed: {', '.join(sorted(allowed))}"
+        )
     learner = _learner(table, where, kind, learners)
     when = {} if now or kind == "late" else _when(table, where)
     if kind == "add" and when.get("times") == 0:
@@ -132,7 +135,7 @@ def _learner(table: dict[str, Any], where: str, kind: str, learners: int) -> int
     if kind in (*SYNCER_KINDS, "add"):
         return -1
     if isinstance(learner, bool) or not isinstance(learner, int) or not 0 <= learner < learners:
-        raise ConfigError(f"{where}: learner = {learner!r}; allowed: 0 to {learners - 1}")
+        raise ConfigError(f"{where}: learner = {shown(learner)}; allowed: 0 to {learners - 1}")
     return learner
 
 
@@ -153,7 +156,9 @@ def _when(table: dict[str, Any], where: str) -> dict[str, int]:
         found["every_ns"] = int(_number(table, "every_s", where, _Span(0.0, 0.001)) * SECOND)
         found["times"] = _whole(table, "times", where, 1, 1) if "times" in table else 0
     elif "times" in table:
-        raise ConfigError(f"{where}: times = {table['times']!r} without every_s; give the seconds between two of them")
+        raise ConfigError(
+            f"{where}: times = {shown(table['times'])} without every_s; give the seconds between two of them"
+        )
     return found
 
 
@@ -180,7 +185,7 @@ def _own(table: dict[str, Any], where: str, kind: str) -> dict[str, Any]:
         found["seed"] = _whole(table, "seed", where, 0, 0, 2**62)
     if "persistent" in table:
         if not isinstance(table["persistent"], bool):
-            raise ConfigError(f"{where}: persistent = {table['persistent']!r}; allowed: true or false")
+            raise ConfigError(f"{where}: persistent = {shown(table['persistent'])}; allowed: true or false")
         found["persistent"] = table["persistent"]
     return found
 
@@ -188,12 +193,12 @@ def _own(table: dict[str, Any], where: str, kind: str) -> dict[str, Any]:
 def _number(table: dict[str, Any], key: str, where: str, span: _Span) -> float:
     value = table.get(key, span.default)
     if isinstance(value, bool) or not isinstance(value, int | float) or not span.least <= value <= span.most:
-        raise ConfigError(f"{where}: {key} = {value!r}; allowed: a number from {span.least:g} to {span.most:g}")
+        raise ConfigError(f"{where}: {key} = {shown(value)}; allowed: a number from {span.least:g} to {span.most:g}")
     return float(value)
 
 
 def _whole(table: dict[str, Any], key: str, where: str, default: int, least: int, most: int = 10**9) -> int:
     value = table.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigError(f"{where}: {key} = {value!r}; allowed: a whole number from {least}")
+        raise ConfigError(f"{where}: {key} = {shown(value)}; allowed: a whole number from {least} to {most}")
     return value

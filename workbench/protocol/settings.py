@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from workbench.config import ConfigError, RunConfig, flatten
-from workbench.config.keys import convert, key_types
+from workbench.config.keys import convert, key_types, shown
 from workbench.config.validate import CHOICES, RANGES
 
 SECOND = 1_000_000_000
@@ -186,23 +186,28 @@ def settings_book_of(config: RunConfig) -> SettingsBook:
 def require_live(key: str) -> None:
     """Raise `ConfigError`, with what is allowed, unless ``key`` may be set while a run goes on."""
     if key not in LIVE_KEYS:
-        wrong = f"{key} cannot change while a run goes on" if key in key_types() else f"unknown key {key!r}"
+        wrong = f"{key} cannot change while a run goes on" if key in key_types() else f"unknown key {shown(key)}"
         raise ConfigError(f"{wrong}; live settings: {', '.join(LIVE_KEYS)}")
+
+
+def live_value(key: str, value: Any) -> Any:
+    """A value in the type of a live setting; raise `ConfigError` for what no run could take."""
+    require_live(key)
+    return convert(key, value)
 
 
 def check_live(key: str, value: Any, fixed: FixedSettings, learners: int | None = None) -> Any:
     """Return ``value`` in the type of ``key``; raise `ConfigError` unless it may be set while a run goes on."""
-    require_live(key)
-    value = convert(key, value)
+    value = live_value(key, value)
     if key in CHOICES and value not in CHOICES[key]:
-        raise ConfigError(f"{key} = {value!r} is unknown; allowed: {', '.join(CHOICES[key])}")
+        raise ConfigError(f"{key} = {shown(value)} is unknown; allowed: {', '.join(CHOICES[key])}")
+    there = fixed.learners if learners is None else learners
+    if key == "quorum" and not 1 <= value <= there:
+        raise ConfigError(f"quorum = {value} with {there} learners; allowed: 1 to {there}")
     if key in RANGES:
         low, high = RANGES[key]
         if not low <= value <= high:
             raise ConfigError(f"{key} = {value!r} is out of range; allowed: {low:g} to {high:g}")
-    there = fixed.learners if learners is None else learners
-    if key == "quorum" and value > there:
-        raise ConfigError(f"quorum = {value} with {there} learners; allowed: 1 to {there}")
     if key == "lead" and value is not None and value < 0:
         raise ConfigError(f"lead = {value!r} is not possible; allowed: none, or a whole number of steps from 0")
     if key == "pull_limit_min_s" and value * SECOND > fixed.heartbeat_limit_ns:
