@@ -9,6 +9,7 @@ import pytest
 
 from tests.pages.serving import Served
 from tests.pages.tabs import Tab
+from workbench.pages.demo import DEMO
 
 pytestmark = pytest.mark.browser
 
@@ -41,4 +42,11 @@ def test_what_cannot_be_shown_is_said_in_a_sentence_with_a_way_on(pages: Served,
         tab.page.locator(".banner.bad, .banner", has_text=sentence).first.wait_for()
         tab.page.get_by_role("link", name=way_on).wait_for()
         assert "Traceback" not in tab.page.content()
+    for page, garbage, said in (
+        ("start", "&held=x", "held = x"),
+        ("replay", "&event=99999&learner=77&low=9&high=3&axis=zzz", "axis = zzz, event = 99999, learner = 77, low = 9"),
+    ):
+        tab.page.goto(pages.url(pages.view, page, DEMO.name if page == "replay" else "") + garbage)
+        tab.page.locator(".banner", has_text=f"left out: {said}").wait_for()
+    tab.page.wait_for_function("() => !window.location.search.includes('zzz')")
     tab.close(pages.port)

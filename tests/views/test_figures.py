@@ -23,9 +23,9 @@ from workbench.analysis import ACCESSORS
 from workbench.analysis.from_records import tables
 from workbench.config import ConfigError
 from workbench.protocol.records import Kind
-from workbench.views.frame import Axis
+from workbench.views.frame import Axis, Look, _lines
 from workbench.views.palette import THEMES
-from workbench.views.sources import bands
+from workbench.views.sources import Band, bands
 
 FIGURES = sorted(views.FIGURES)
 FROM_DATASETS = {
@@ -229,3 +229,21 @@ def test_ticks_of_small_numbers_keep_their_zeros_and_those_of_large_ones_their_t
     if kind is BasicTickFormatter:
         assert options[""].power_limit_low <= -6
     assert Axis("loss", "loss", 1e-3, high, log=True).formatter() == {}
+
+
+@pytest.mark.parametrize("name", ["staleness", "contributions"])
+def test_a_fault_tints_its_learners_row_alone_and_one_of_the_syncer_all_rows(name: str) -> None:
+    made = getattr(views, name)(faulty())
+    boxes = next(one for one in made.traverse(lambda one: one, [hv.Rectangles]) if "fault" in one.vdims)
+    rows = {label: (low, high) for _, low, _, high, label in boxes.data.itertuples(index=False)}
+    height = {f"L{m}": (1.5 - m, 2.5 - m) for m in range(3)}
+    assert rows == {name: height[name[-2:]] for name in ("kill L1", "nan L0", "stall L2", "slow L0")}
+    spans = next(iter(made.traverse(lambda one: one, [hv.VSpans])))
+    assert list(spans["fault"]) == ["kill syncer"]
+
+
+def test_names_of_faults_never_lie_over_each_other() -> None:
+    struck = [Band(3, "slow", "slow L0", 1.0 + n / 100, 2.0) for n in range(8)]
+    across = Axis("time_s", "time [s]", 0.0, 10.0)
+    lines = _lines(struck, across, Look.of(640, 260, "light"))
+    assert sorted(lines) == [-1] * 5 + [0, 1, 2] and lines[:3] == [0, 1, 2]

@@ -67,7 +67,7 @@ class Why(NamedTuple):
         took = _listed([f"L{t.learner} up to {'step ' if not i else ''}{t.step}" for i, t in enumerate(self.taken)])
         begin = f"Merge {self.merge} (round {self.round}, fragment {self.fragment}) took {took or 'nobody'}"
         if not self.missed:
-            return f"{begin}; it saw everybody."
+            return f"{begin}; it saw everybody who belonged to the run."
         return f"{begin}; it did not see {'; nor '.join(map(_clause, self.missed))}."
 
     def to_dict(self) -> dict[str, Any]:

@@ -20,6 +20,8 @@ NUMBERS = ("event", "held", "learner", "at", "low", "high", "wide", "smooth", "d
 LANES_MAX, FIND_MAX = 4000, 120
 FIGURES_MAX = 40
 """Letters of a figure's name."""
+UNREAD_MAX = 30
+"""Letters that are told of what makes no sense."""
 
 
 class Address(NamedTuple):
@@ -116,6 +118,18 @@ def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
 def address_in(search: str) -> Address:
     """Read the part of an address from the question mark on."""
     return address_of(parse_qs(search.removeprefix("?"), max_num_fields=30))
+
+
+def unread(arguments: Mapping[str, Sequence[bytes | str]], read: Address) -> tuple[str, ...]:
+    """What an address says that makes no sense, as ``event = abc``.
+
+    Examples
+    --------
+    >>> unread({"event": ["abc"], "axis": ["rank"]}, address_of({"event": ["abc"], "axis": ["rank"]}))
+    ('event = abc',)
+    """
+    told = {key: _one(arguments, key) for key in Address._fields if key in arguments and key != "others"}
+    return tuple(f"{key} = {text[:UNREAD_MAX]}" for key, text in told.items() if text != str(getattr(read, key)))
 
 
 def token_of(arguments: Mapping[str, Sequence[bytes | str]]) -> str:

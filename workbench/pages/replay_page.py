@@ -20,13 +20,15 @@ from workbench.pages.places import EXAMPLE, event_of
 from workbench.pages.recording import Look, Recording
 from workbench.pages.replay_commands import KEYS, commands
 from workbench.pages.replay_view import USUAL, ReplayView, known_figure
-from workbench.pages.session import Session, trouble_parts
+from workbench.pages.session import Session, trouble_parts, unread_banner
 from workbench.pages.transport import SHEET
 from workbench.tape import TapeError, being_written
 
 LANES_LEAST_MS = 200
 """Nobody looks closer."""
 DEPTH_MAX, SMOOTH_MAX = 6, 99
+PLACED = ("event", "held", "learner", "low", "high", "find")
+"""What of an address a tape may not have."""
 
 
 def make(session: Session) -> Any:
@@ -87,7 +89,15 @@ class _Replay:
             smooth=min(asked.smooth, SMOOTH_MAX) or -1,
             depth=min(asked.depth, DEPTH_MAX) if asked.depth != 1 else -1,
             find=known_pattern(asked.find),
+            low=asked.low if asked.span_s is not None else -1,
+            high=asked.high if asked.span_s is not None else -1,
         )
+
+    def _unread(self) -> list[str]:
+        """What the address said that this tape has not, or that makes no sense."""
+        given, used = self.session.address._asdict(), self.at._asdict()
+        moved = [f"{key} = {given[key]}" for key in PLACED if given[key] not in ("", -1, used[key])]
+        return [*self.session.unread, *moved]
 
     def parts(self) -> list[Any]:
         """Everything in its place; what takes time comes later."""
@@ -97,7 +107,15 @@ class _Replay:
         links += [("compare", self.session.link(COMPARE, name)), ("runs", self.session.link(START))]
         shown = self.view.parts(self.at)
         self.browser.commands = commands(self.recording, self.view.panes)
-        return [style.header(name, self._badges(), links), *self._captions(), *shown, self.browser]
+        unread = self._unread()
+        said = [unread_banner(unread)] if unread else []
+        if unread:
+            self._document.add_next_tick_callback(self._tidy)
+        return [style.header(name, self._badges(), links), *said, *self._captions(), *shown, self.browser]
+
+    def _tidy(self) -> None:
+        """Leave out of the address line what was not understood."""
+        self.browser.place = {"address": self.at.query(self.session.token), "replace": True}
 
     def _badges(self) -> list[str]:
         attrs = self.recording.tape.attrs

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from html import escape
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.pages import looks, style
 from workbench.pages.access import Role
-from workbench.pages.addresses import COMPARE, LIVE, REPLAY, START, Address, address_of, token_of
+from workbench.pages.addresses import COMPARE, LIVE, REPLAY, START, Address, address_of, token_of, unread
 from workbench.pages.browser import Browser
 from workbench.pages.site import Site
 from workbench.tape import TapeError
@@ -36,12 +36,15 @@ class Session(NamedTuple):
     token : str
         The token of this tab's address, for its links.
     address : Address
+    unread : tuple of str
+        What the address said that makes no sense.
     """
 
     site: Site
     role: Role
     token: str
     address: Address
+    unread: tuple[str, ...] = ()
 
     @property
     def may_control(self) -> bool:
@@ -67,16 +70,25 @@ def show(site: Site) -> Any:
             style.header("", "", []),
             style.banner("This page needs its token.", "The server printed it: add it as ?token=…", bad=True),
         )
-    session = Session(site, role, token, address_of(request.arguments))
+    address = address_of(request.arguments)
+    session = Session(site, role, token, address, unread(request.arguments, address))
     maker: Callable[[Session], Any] = import_module(f"workbench.pages.{MAKERS[session.address.page]}").make
     document.title = f"{session.address.run or 'runs'} – workbench"
     try:
-        return maker(session)
+        page = maker(session)
     except (ConfigError, TapeError, OSError) as error:
         return trouble(session, str(error))
     except Exception as error:
         logging.getLogger(__name__).exception("a page could not be made")
         return trouble(session, f"This page could not be made: {type(error).__name__}. The server's log says where.")
+    if session.unread and address.page != REPLAY:  # which knows more of what its address may say
+        page.insert(1, unread_banner(session.unread))
+    return page
+
+
+def unread_banner(said: Sequence[str]) -> Any:
+    """What of an address was left out."""
+    return style.banner(f"Not understood in the address, and left out: {', '.join(said)}.")
 
 
 def trouble(session: Session, sentence: str) -> Any:

@@ -31,8 +31,8 @@ def figure_table_html(figure: Any, lanes: Sequence[str] = ()) -> str:
     labels = {id(one): item.label.value for legend in figure.legend for item in legend.items for one in item.renderers}
     seen: set[int] = set()
     parts = []
-    for renderer in figure.select(GlyphRenderer):
-        source = renderer.data_source
+    for renderer in (one for one in figure.renderers if isinstance(one, GlyphRenderer)):
+        source: Any = renderer.data_source
         if "image" in source.data and id(source) not in seen:
             seen.add(id(source))
             parts += [_image(np.asarray(one, float), _names(figure, lanes)) for one in source.data["image"]]
@@ -41,10 +41,16 @@ def figure_table_html(figure: Any, lanes: Sequence[str] = ()) -> str:
         columns = {name: values for name, values in columns.items() if values.ndim == 1 and values.dtype != object}
         if id(source) not in seen and columns and len(next(iter(columns.values()))):
             seen.add(id(source))
+            label = str(labels.get(id(renderer), "")) or (_words(columns) if lanes else "rows")
             columns = _with_lanes(columns, lanes) if lanes else columns
-            parts.append(_table(str(labels.get(id(renderer), "")), columns))
+            parts.append(_table(label, columns) if label else "")
     none = '<p class="quiet">Nothing of it is rows; the CSV export holds its numbers.</p>'
     return "".join(part for part in parts if part) or none
+
+
+def _words(columns: dict[str, Any]) -> str:
+    """What a layer without a name writes; "" for one that writes nothing, as heads of arrows."""
+    return ", ".join(f"{name}, by name" for name, values in columns.items() if values.dtype.kind in "US")
 
 
 def _names(figure: Any, lanes: Sequence[str]) -> dict[int, str]:
@@ -87,7 +93,7 @@ def _table(label: str, columns: dict[str, Any]) -> str:
         f"<tr>{''.join(f'<td>{escape(_text(values[row]))}</td>' for values in columns.values())}</tr>" for row in kept
     )
     more = f", not shown: {count - len(kept):,} between these" if count > len(kept) else ""
-    return f"<table><caption>{escape(label or 'rows')}{more}</caption><tr>{heads}</tr>{rows}</table>"
+    return f"<table><caption>{escape(label)}{more}</caption><tr>{heads}</tr>{rows}</table>"
 
 
 def _text(value: Any) -> str:

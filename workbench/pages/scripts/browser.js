@@ -117,7 +117,7 @@ export function render({ model, el }) {
       e.preventDefault(); openPalette(dialog, model.commands, act, model.places); return;
     }
     if (e.ctrlKey || e.metaKey) return;
-    if (e.key === "/") { e.preventDefault(); openPalette(dialog, model.commands, act, model.places); return; }
+    if (e.key === "/" || (model.places && e.key.toLowerCase() === "g")) { e.preventDefault(); openPalette(dialog, model.commands, act, model.places); return; }
     if (e.key === "?") { e.preventDefault(); sheet(); return; }
     if (e.key.toLowerCase() === "t" && !e.shiftKey) { e.preventDefault(); turn(); return; }
     const name = e.key.length === 1 ? e.key.toLowerCase() : e.key;
