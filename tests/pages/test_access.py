@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import asyncio
+import gc
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError
 
 from tests.pages.serving import Served, served
 from workbench.config import ConfigError
 from workbench.pages.access import Access, host_name, is_loopback, new_access
 from workbench.pages.addresses import Address, address_in, token_of
 from workbench.pages.folders import Folders
+from workbench.pages.server import without_leavers
 
 VIEW, CONTROL = "v" * 20, "c" * 20
 ACCESS = Access(VIEW, CONTROL)
@@ -120,3 +125,21 @@ def test_nothing_is_answered_without_token_or_under_another_name(site: Served) -
     assert code(good, Host="evil.example") == 403
     assert code(f"{base}/ws?token={site.control}", Origin="http://evil.example", **UPGRADE) == 403
     assert code(f"{base}/ws", Origin=base, **UPGRADE) == 403
+
+
+def test_who_leaves_in_the_middle_leaves_no_trace_in_the_log_and_faults_do(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async def all_of_them() -> None:
+        asyncio.get_running_loop().set_exception_handler(without_leavers)
+        for error in (WebSocketClosedError(), StreamClosedError(), ValueError("a fault")):
+            task = asyncio.create_task(fail(error))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            del task
+            gc.collect()
+
+    asyncio.run(all_of_them())
+    told = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert [str(one) for one in told] == ["a fault"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import socket
 from typing import Any
 
 from panel.io.server import get_server
+from tornado.iostream import StreamClosedError
+from tornado.websocket import WebSocketClosedError
 
 from workbench.config import ConfigError
 from workbench.pages.access import is_loopback
@@ -62,12 +65,20 @@ class Pages:
     def run(self) -> None:
         """Serve until Ctrl-C."""
         logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # its lines hold addresses with their tokens
+        logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # it warns of each visitor who leaves
+        self._server.io_loop.asyncio_loop.set_exception_handler(without_leavers)
         self._server.start()
         try:
             self._server.io_loop.start()
         finally:
             self._server.stop()
             self.site.close()
+
+
+def without_leavers(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle what nobody waits for, but that somebody left while something was on its way to them."""
+    if not isinstance(context.get("exception"), WebSocketClosedError | StreamClosedError):
+        loop.default_exception_handler(context)
 
 
 def _free_port(address: str) -> int:

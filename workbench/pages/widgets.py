@@ -62,7 +62,8 @@ class LearnerGrid(Component):
 .top {{ display: flex; justify-content: space-between; align-items: center; min-height: 24px; }}
 .state {{ font-weight: 600; white-space: nowrap; }}
 .numbers, .note {{ color: {QUIET}; font-size: 12px; font-variant-numeric: tabular-nums; }}
-.note {{ overflow: hidden; text-overflow: ellipsis; white-space: nowrap; min-height: 15px; }}
+.note {{ overflow: hidden; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 2;
+  min-height: 15px; }}
 button {{ font: inherit; font-size: 12px; padding: 1px 9px; border: 1px solid {LINE}; border-radius: 5px;
   background: {PRESS}; color: {TEXT}; cursor: pointer; }}
 button:hover {{ border-color: {TEXT}; }}

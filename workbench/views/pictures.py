@@ -181,7 +181,7 @@ def _lanes(
     found, colours = tables_of(tape), theme_of(theme)
     low, high = _span(tape, start_s, end_s)
     window = Window(low, high, lanes_of(found, learners), colours)
-    title = f"{_name(tape)} · {low:g} to {high:g} s"
+    title = f"{_name(tape)} · {low:.2f} to {high:.2f} s"
     return lanes_picture(found, struck_in(bands(tape), window), window, title, width or LANES_WIDTH)
 
 
