@@ -9,6 +9,23 @@ from tests.engine.real_runs import until
 
 GUARD_MS = 120_000
 WIDTHS = (1280, 800)
+BROKEN = """() => {
+    const found = [];
+    const visit = root => root.querySelectorAll("*").forEach(one => {
+        if (one.shadowRoot) visit(one.shadowRoot);
+        if (!one.closest("td") || one.closest("td.long, td[colspan]")) return;
+        for (const text of [...one.childNodes].filter(node => node.nodeType === Node.TEXT_NODE))
+            for (const word of text.data.matchAll(/[\\w.,+%-]*\\d[\\w.,+%-]*|\\w+/g)) {
+                const range = document.createRange();
+                range.setStart(text, word.index);
+                range.setEnd(text, word.index + word[0].length);
+                if (new Set([...range.getClientRects()].map(box => box.top)).size > 1) found.push(word[0]);
+            }
+    });
+    visit(document);
+    return found;
+}"""
+"""Numbers and words in cells of tables that are broken between lines."""
 FIGURES = '[...Bokeh.index.query(one => one.model.type === "Figure")].map(one => one.model)'
 """Figures that are shown now: documents know of those before them for a while."""
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome")

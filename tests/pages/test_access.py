@@ -66,6 +66,15 @@ def test_an_address_says_where_and_never_what_to_do() -> None:
     assert address_in("?page=live&event=99999999999999&kill=2") == Address("live", "", -1)
 
 
+def test_an_address_of_a_comparison_names_all_its_runs_in_order() -> None:
+    many = Address("compare", "g", others=tuple("abcdef"))
+    assert address_in(many.query("t")) == many
+    found = address_in("?page=compare&run=b&run=&run=a&others=c")
+    assert (found.run, found.others) == ("b", ("a", "c"))
+    assert address_in("?page=compare&others=a&others=b").others == ("b",)
+    assert address_in("?page=replay&run=b&run=a").run == "a"
+
+
 def run_in(folder: Path) -> Path:
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text("learners = 2\n", encoding="utf-8")

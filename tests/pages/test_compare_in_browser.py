@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.pages.axe import assert_accessible
 from tests.pages.serving import Served
-from tests.pages.tabs import Tab
+from tests.pages.tabs import BROKEN, Tab
 from workbench.analysis.comparing.comparison import compare
 from workbench.pages.demo import DEMO
 from workbench.pages.recording import Recording
@@ -96,12 +97,22 @@ def test_a_question_that_no_tape_can_answer_is_refused_in_a_sentence(pages: Serv
     tab.close(pages.port)
 
 
-def test_runs_are_chosen_from_a_list_and_one_that_is_gone_is_said(pages: Served, browser: Any) -> None:
+def test_runs_are_chosen_from_a_list_and_one_that_is_gone_is_said(pages: Served, browser: Any, root: Path) -> None:
     tab = Tab(browser)
     page = tab.page
     page.goto(pages.url(pages.view, "compare", DEMO.name))
     page.get_by_role("button", name="compare", exact=True).click()
-    page.locator(".banner.bad", has_text="1 runs are chosen; choose 2 to 6.").wait_for()
+    page.locator(".banner.bad", has_text="1 run is chosen; choose 2 to 6.").wait_for()
     page.goto(pages.url(pages.view, "compare", DEMO.name, others=("runs/gone",)))
     page.locator(".banner.bad", has_text="there is no run 'runs/gone'").wait_for()
+    copies = [f"copy-{number}-of-a-tape-with-a-long-name" for number in range(6)]
+    for copy in copies:
+        shutil.copytree(DEMO, root / copy)
+    others = tuple(f"{root.name}/{copy}" for copy in copies)
+    page.goto(pages.url(pages.view, "compare", DEMO.name, others=others))
+    page.locator(".banner", has_text=f"Left out: {others[-1]}.").wait_for()
+    for width in (1280, 800, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.evaluate(BROKEN) == [], width
     tab.close(pages.port)

@@ -19,6 +19,8 @@ NUMBERS = ("event", "held", "learner", "at", "low", "high", "wide", "smooth", "d
 """What of an address is a whole number, -1 where it says none."""
 LANES_MAX, FIND_MAX = 4000, 120
 FIGURES_MAX = 40
+RUNS_READ_MAX, FIELDS_MAX = 60, 100
+"""Runs that an address may name, and fields that it may have."""
 """Letters of a figure's name."""
 UNREAD_MAX = 30
 """Letters that are told of what makes no sense."""
@@ -99,16 +101,19 @@ class Address(NamedTuple):
 
 
 def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
-    """Read an address; what makes no sense is left out."""
+    """Read an address; what makes no sense is left out.  A comparison takes each run that is named, in order."""
     page, show, axis = (_one(arguments, key) for key in ("page", "show", "axis"))
     numbers = {key: _number(arguments, key) for key in NUMBERS}
+    run, others = _one(arguments, "run"), [_text(value) for value in arguments.get("others", ())]
+    if page == COMPARE:
+        run, *others = [*filter(None, map(_text, arguments.get("run", ()))), *others] or [""]
     return Address(
         page=page if page in PAGES else START,
-        run=_one(arguments, "run"),
+        run=run,
         show=show if show in SHOWN else SHOWN[0],
         axis=axis if axis in AXES else AXES[0],
         figure=_one(arguments, "figure")[:FIGURES_MAX],
-        others=tuple(_text(value) for value in arguments.get("others", ()))[: RUNS_MAX - 1],
+        others=tuple(others)[: RUNS_READ_MAX - 1],
         lanes=_one(arguments, "lanes")[:LANES_MAX],
         find=_one(arguments, "find")[:FIND_MAX],
         **(numbers | {"at": min(numbers["at"], 1000)}),
@@ -117,7 +122,7 @@ def address_of(arguments: Mapping[str, Sequence[bytes | str]]) -> Address:
 
 def address_in(search: str) -> Address:
     """Read the part of an address from the question mark on."""
-    return address_of(parse_qs(search.removeprefix("?"), max_num_fields=30))
+    return address_of(parse_qs(search.removeprefix("?"), max_num_fields=FIELDS_MAX))
 
 
 def unread(arguments: Mapping[str, Sequence[bytes | str]], read: Address) -> tuple[str, ...]:

@@ -13,7 +13,8 @@ from workbench.config import ConfigError
 from workbench.pages import browser, style
 from workbench.pages.addresses import COMPARE, RUNS_MAX, START, Address, address_in
 from workbench.pages.browser import Browser, First, sheet_of
-from workbench.pages.comparison_html import settings_html, story_html, then_html
+from workbench.pages.compare_choice import Choice, left_out, named
+from workbench.pages.comparison_html import figures_html, settings_html, story_html, then_html
 from workbench.pages.exports import code_of_comparison
 from workbench.pages.figure_words import FigureWords
 from workbench.pages.linked import AXES, OF_CURVES, Linked
@@ -21,8 +22,9 @@ from workbench.pages.scrubber import Scrubber
 from workbench.pages.session import Session, trouble_parts
 from workbench.tape import TapeError
 
-LISTED_MAX = 60
 STEP = 10
+BESIDE_MAX, ROWS_BESIDE_MAX = 3, 10
+"""Runs, and settings that differ, up to which tables stand beside the figures."""
 SHARE = "".join((
     style.do("link", "copy link"), style.do("code", "copy as code"),
     style.do("png", "PNG", "PNG: pictures of the figures"), style.do("svg", "SVG", "SVG: the figures"),
@@ -45,9 +47,10 @@ SHEET = (("← →", "move all cursors by a hundredth"), ("Shift ← →", "by a
 
 def make(session: Session) -> Any:
     """The page: a choice of runs, or the runs that the address names."""
-    names = tuple(dict.fromkeys(name for name in (session.address.run, *session.address.others) if name))
-    if len(names) < 2:
-        return style.page(*_choice(session, names, "Choose two to six runs."))
+    asked = named(session)
+    if len(asked) < 2:
+        return style.page(*Choice(session, asked).parts())
+    names = asked[:RUNS_MAX]
     paths = [session.site.folders.path(name) for name in names]
     first = First()
     whole = style.page(
@@ -64,43 +67,12 @@ def make(session: Session) -> Any:
                 await loop.run_in_executor(session.site.reading, session.site.recording, path) for path in paths
             ]
             linked = await loop.run_in_executor(session.site.reading, Linked, list(names), recordings)
-            whole[:] = _Compare(session, linked, document, first.theme).parts()
+            whole[:] = [*left_out(asked), *_Compare(session, linked, document, first.theme).parts()]
         except (TapeError, ConfigError, OSError) as error:
             whole[:] = trouble_parts(session, str(error), "✕ cannot be compared")
 
     pn.state.onload(fill)
     return whole
-
-
-def _choice(session: Session, chosen: tuple[str, ...], said: str) -> list[Any]:
-    """Boxes for all runs there are."""
-    names = session.site.folders.names()
-    listed = list(dict.fromkeys([*chosen, *names]))[:LISTED_MAX]
-    boxes: Any = pn.widgets.CheckBoxGroup(
-        name="runs", options=listed, value=[name for name in chosen if name in listed], margin=4
-    )
-    go: Any = style.button("compare", kind="primary", margin=4, width=100)
-    answer, tab = style.html("", visible=False), Browser()
-
-    def compare(_: Any) -> None:
-        picked = list(boxes.value)
-        if not 2 <= len(picked) <= RUNS_MAX:
-            text = f"{len(picked)} runs are chosen; choose 2 to {RUNS_MAX}."
-            answer.param.update(object=style.banner_html(text, bad=True), visible=True)
-            return
-        ordered = [name for name in listed if name in picked]
-        tab.go(session.link(COMPARE, ordered[0], others=tuple(ordered[1:])))
-
-    go.on_click(compare)
-    more = len(set(names) - set(listed)) + session.site.folders.left_out
-    note = f'<p class="quiet">not shown: {more:,} older ones</p>' if more else ""
-    nothing = '<p class="quiet">No run lies below the folders of this server yet.</p>' if not listed else ""
-    head = style.html(f"<h2>Compare runs</h2><p>{said} The first is what the others are compared with.</p>{nothing}")
-    return [
-        style.header("compare", "", [("runs", session.link(START))]),
-        style.card(head, boxes, go, answer, style.html(note)),
-        tab,
-    ]
 
 
 SENTENCES = {
@@ -140,16 +112,20 @@ class _Compare:
             style.header(runs, "≡ compare", [("other runs", session.link(COMPARE)), ("runs", session.link(START))]),
             style.card(style.html(story_html(linked, session) + f'<div class="dos">{SHARE}</div>')),
             style.card(self.axis, self.strip, style.html("<h2>At the cursor</h2>"), self.then),
-            style.beside(
-                style.column(style.card(style.html(settings_html(linked))), share=5),
-                style.column(
-                    style.card(self.pane, self.words["losses"].pane),
-                    style.card(self.differences, self.words["differences"].pane),
-                    share=7,
-                ),
-            ),
+            *self._below(),
             self.browser,
         ]
+
+    def _below(self) -> list[Any]:
+        """Tables and figures: beside each other, or below each other where tables need the whole width."""
+        tables = [style.card(style.html(html(self.linked))) for html in (settings_html, figures_html)]
+        figures = [
+            style.card(self.pane, self.words["losses"].pane),
+            style.card(self.differences, self.words["differences"].pane),
+        ]
+        if len(self.linked.names) > BESIDE_MAX or len(self.linked.found.settings) > ROWS_BESIDE_MAX:
+            return [style.beside(*map(style.column, figures)), tables[1], tables[0]]
+        return [style.beside(style.column(*tables, share=5), style.column(*figures, share=7))]
 
     def move(self, quiet: bool = False, **changes: Any) -> None:
         """Change what is chosen, and the address."""

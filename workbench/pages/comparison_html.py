@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from workbench.analysis.comparing.divergence import Divergence
+from workbench.pages import style
 from workbench.pages.addresses import REPLAY
 from workbench.pages.linked import Linked
 from workbench.pages.recording import Recording
@@ -22,20 +23,23 @@ FIGURES = {
     "goodput": ("goodput", SHARE), "uptime": ("uptime", SHARE), "participation": ("participation", SHARE),
     "time_s": ("time [s]", ",.2f"),
 }  # fmt: skip
-VALUE_MAX = 60
+VALUE_MAX, WHOLE_MAX = 60, 16
+"""Letters of a setting that are shown, and that are never broken."""
+THEN = "".join(f"<th>{name}</th>" for name in ("", "event", "time", "merges", "loss", "validation", "learners", ""))
 
 
 def story_html(linked: Linked, session: Session) -> str:
     """The runs, where each comes from, and where it parts from the first."""
     rows = "".join(
-        f"<tr><td><b>{letter}</b></td><td><a href='{escape(session.link(REPLAY, name))}'>{escape(name)}</a></td>"
-        f"<td>{badges_html(recording)}</td><td>{_parts_at(linked, session, number)}</td></tr>"
+        f"<tr><td><b>{letter}</b></td><td class='long'>"
+        f"<a href='{escape(session.link(REPLAY, name))}'>{escape(name)}</a></td>"
+        f"<td>{badges_html(recording)}</td><td class='told'>{_parts_at(linked, session, number)}</td></tr>"
         for number, (letter, name, recording) in enumerate(
             zip(linked.letters, linked.names, linked.recordings, strict=True)
         )
     )
     head = "<tr><th></th><th>run</th><th>its events</th><th>parts from A</th></tr>"
-    return f'<h2>Runs</h2><table class="story">{head}{rows}</table>'
+    return "<h2>Runs</h2>" + style.wide(f'<table class="story">{head}{rows}</table>', "runs")
 
 
 def badges_html(recording: Recording) -> str:
@@ -68,20 +72,34 @@ def _ways(linked: Linked, session: Session, number: int, found: Divergence) -> s
 
 
 def settings_html(linked: Linked) -> str:
-    """Settings that differ, and numbers at the end, each with its difference to the first run."""
-    heads = "".join(f"<th>{letter}</th>" for letter in linked.letters)
-    differing = "".join(
-        f"<tr><td>{escape(key)}</td>{''.join(f'<td>{escape(_short(value))}</td>' for value in values)}</tr>"
+    """Settings that differ."""
+    if not linked.found.settings:
+        return "<h2>Settings that differ</h2><p>No setting differs.</p>"
+    rows = "".join(
+        f"<tr><td>{escape(key)}</td>{''.join(_setting(value) for value in values)}</tr>"
         for key, values in linked.found.settings.items()
     )
-    settings = (
-        f"<table><tr><th>setting</th>{heads}</tr>{differing}</table>" if differing else "<p>No setting differs.</p>"
-    )
-    numbers = "".join(_figure(linked, name, title, form) for name, (title, form) in FIGURES.items())
-    return (
-        f"<h2>Settings that differ</h2>{settings}<h2 class='next'>At the end</h2>"
-        f"<table><tr><th></th>{heads}</tr>{numbers}</table>{_intervals(linked)}"
-    )
+    table = f"<table><tr><th>setting</th>{_heads(linked)}</tr>{rows}</table>"
+    return f"<h2>Settings that differ</h2>{style.wide(table, 'settings that differ')}"
+
+
+def figures_html(linked: Linked) -> str:
+    """Numbers at the end, each with its difference to the first run, and intervals over seeds."""
+    rows = "".join(_figure(linked, name, title, form) for name, (title, form) in FIGURES.items())
+    table = f"<table class='end'><tr><th></th>{_heads(linked)}</tr>{rows}</table>"
+    return f"<h2>At the end</h2>{style.wide(table, 'numbers at the end')}{_intervals(linked)}"
+
+
+def _heads(linked: Linked) -> str:
+    share = 80 // len(linked.letters)
+    return "".join(f"<th style='width:{share}%'>{letter}</th>" for letter in linked.letters)
+
+
+def _setting(value: Any) -> str:
+    """A cell; what is longer than a word or two may be broken anywhere, as a path."""
+    text = _short(value)
+    kind = " class='long'" if len(text) > WHOLE_MAX else ""
+    return f"<td{kind}>{escape(text)}</td>"
 
 
 def _figure(linked: Linked, name: str, title: str, form: str) -> str:
@@ -124,10 +142,8 @@ def then_html(linked: Linked, session: Session, axis: str, value: float) -> str:
         _then(linked, session, number, event, over)
         for number, (event, over) in enumerate(zip(linked.events(axis, value), linked.over(axis, value), strict=True))
     ]
-    return (
-        f"<p class='where'>all cursors at {escape(linked.text(axis, value))}</p><table class='then'><tr><th></th>"
-        "<th>event</th><th>time</th><th>merges</th><th>loss</th><th>validation</th><th>learners</th><th></th></tr>"
-        f"{''.join(rows)}</table>"
+    return f"<p class='where'>all cursors at {escape(linked.text(axis, value))}</p>" + style.wide(
+        f"<table class='then'><tr>{THEN}</tr>{''.join(rows)}</table>", "the runs at the cursor"
     )
 
 

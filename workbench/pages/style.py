@@ -33,9 +33,14 @@ p {{ margin: 4px 0; line-height: 1.45; }}
 .vital.bad {{ border-color: {BAD}; box-shadow: inset 0 0 0 1px {BAD}; }}
 table {{ border-collapse: collapse; width: 100%; font-size: 13px; font-variant-numeric: tabular-nums; }}
 th {{ text-align: left; font-weight: 400; color: {QUIET}; padding: 2px 10px 2px 0; }}
-td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}; overflow-wrap: anywhere; }}
-.runs td:first-child {{ width: 60%; }}
-.then td {{ overflow-wrap: normal; }}
+td {{ padding: 2px 10px 2px 0; vertical-align: top; border-top: 1px solid {HAIR}; }}
+td[colspan] {{ overflow-wrap: anywhere; }}
+td.long {{ overflow-wrap: anywhere; min-width: 8em; }}
+td.told {{ min-width: 16em; }}
+.runs td:first-child {{ width: 60%; overflow-wrap: anywhere; }}
+.wide {{ overflow-x: auto; }}
+.wide :is(th, td):first-child {{ position: sticky; left: 0; background: {CARD}; }}
+.wide :is(th, td):last-child {{ padding-right: 0; }}
 button.do {{ font: inherit; font-size: 13px; color: {TEXT}; background: {PRESS}; border: 1px solid {LINE};
   border-radius: 5px; padding: 1px 10px; cursor: pointer; white-space: nowrap; }}
 button.do[aria-pressed="true"]::before {{ content: "✓ " / ""; }}
@@ -136,6 +141,11 @@ def header_html(name: str, badges: Sequence[str], links: Iterable[tuple[str, str
         f"{do('sheet', '?', 'keys of this page')}"
         f"{do('theme', '◐', 'dark or light')}</nav></div>"
     )
+
+
+def wide(table: str, label: str) -> str:
+    """A table that scrolls sideways where there is no room for it, its first column standing still."""
+    return f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}">{table}</div>'
 
 
 def do(name: str, text: str, title: str = "", /, *, pressed: bool | None = None, **data: object) -> str:
