@@ -25,7 +25,7 @@ from workbench.config import ConfigError
 from workbench.protocol.records import Kind
 from workbench.views.frame import Axis, Look, _lines
 from workbench.views.palette import THEMES
-from workbench.views.sources import Band, bands
+from workbench.views.sources import Band, bands, span_s
 
 FIGURES = sorted(views.FIGURES)
 FROM_DATASETS = {
@@ -132,6 +132,8 @@ def test_times_count_from_the_start_of_rounds() -> None:
     figure = drawn(views.loss(faulty(), x="time_s"))
     assert figure.xaxis[0].axis_label == "time since the start of rounds [s]"
     assert figure.yaxis[0].axis_label == "validation loss [nat per byte]"
+    whole = span_s(faulty())
+    assert whole is not None and figure.x_range.end >= whole[1], "to the end, though the last loss was before"
 
 
 def test_losses_of_several_runs_are_told_apart_by_name_and_colour() -> None:

@@ -10,7 +10,7 @@ from workbench.config import ConfigError
 from workbench.views.frame import Axis, Look, axis, chart, dims
 from workbench.views.palette import line_colour, line_dash
 from workbench.views.smoothing import FAINT, check, smoothed
-from workbench.views.sources import Band, Known, Source, bands, dataset, several
+from workbench.views.sources import Band, Known, Source, bands, dataset, several, span_s
 
 X_LABELS = {
     "tokens_processed": "tokens processed",
@@ -54,7 +54,8 @@ def loss(
     check(smooth)
     look, runs = Look.of(width, height, theme), several(source)
     found = {name: _curve(one, x) for name, one in runs.items()}
-    across = axis(x, X_LABELS[x], np.concatenate([curve[0] for curve in found.values()]), room=0.02)
+    spans = [span_s(one) or () for one in runs.values()] if x == "time_s" else []  # losses end before their runs do
+    across = axis(x, X_LABELS[x], np.concatenate([*(curve[0] for curve in found.values()), *spans]), room=0.02)
     upward = axis("loss", "validation loss [nat per byte]", [v for curve in found.values() for v in curve[1]])
     layers = []
     for number, (name, (at, values)) in enumerate(found.items()):
