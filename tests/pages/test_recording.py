@@ -122,8 +122,11 @@ def test_goodput_is_useful_over_allocated_time() -> None:
     spans = Spans()
     spans.note(rec(Kind.LEARNER_JOINED, 0.0, SYNCER, peer=process_of(0), value=1.0))
     spans.note(step_record(0, 1000, 250))  # type: ignore[arg-type]
-    assert spans.goodput(2.0, [0]) == pytest.approx(0.75 / 2.0)
-    assert spans.goodput(2.0, []) is None
+    one = {"learner": 0, "state": "running", "connected": True, "healed": True, "stepped": 1}
+    assert spans.shares(2.0, 0.0, [one]).goodput == pytest.approx(0.75 / 1.0)
+    for known_idle in ({"stalled": True}, {"state": "stopped"}, {"state": "waiting", "connected": False}):
+        assert spans.shares(2.0, 0.0, [{**one, **known_idle}]).goodput == pytest.approx(0.75 / 2.0)
+    assert spans.shares(2.0, 0.0, []) == spans.shares(2.0, None, [one]) == (None, None, {})
 
 
 def test_tokens_are_told_when_they_have_been_counted(recording: Recording) -> None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from workbench.cli import words
 from workbench.protocol.plans import skipped_line
-from workbench.views.states import STATES, absent, kept_out, silence, since, state_of, syncer_silence
+from workbench.views.states import STATES, absent, kept_out, remaining, silence, since, state_of, syncer_silence
 
 NAMED_MAX = 8
 """Learners that are named one by one; of more only the number is said."""
@@ -94,7 +94,7 @@ def _quorum(status: Status) -> Line:
         return Line("quorum", f"LOST: {counts}{ended}{waiting} since {since_s:.1f} s", f"bold {BAD}")
     if status.get("gathers"):
         return Line("quorum", f"waits for learners: {len(there)} of {status['quorum']} there{ended}{waiting}")
-    counts = f"{len(there)} of {len(status['learners'])} there"
+    counts = f"{len(there)} of {remaining(status['learners'])} there"
     return Line("quorum", f"{status['quorum']} needed, {counts}{ended}{waiting}")
 
 

@@ -14,7 +14,7 @@ from workbench.pages import style
 from workbench.pages.courses import Course, Point
 from workbench.pages.figure_words import FigureWords
 from workbench.pages.replay_drawing import SMOOTHINGS
-from workbench.pages.spans import WINDOW_S, Spans
+from workbench.pages.spans import WINDOW_S, Span, Spans
 from workbench.protocol.records import SYNCER, process_of
 from workbench.views.dressing import dress
 from workbench.views.palette import BLUE, LIGHT, ORANGE, Theme
@@ -125,13 +125,12 @@ class LaneFigure:
         self._lanes = len(names)
         processes = [SYNCER, *(process_of(m) for m in rows)]
         self._heights = {process: self._lanes - 1 - row for row, process in enumerate(processes)}
-        self._source = ColumnDataSource(
-            {name: [] for name in ("left", "right", "low", "high", "what", "colour", "alpha")}
-        )
+        self._source = ColumnDataSource(_columns([], [], 0.0))
+        self._lasting = ColumnDataSource(_columns([], [], 0.0))
         self._names = ColumnDataSource({"left": [], "middle": [], "name": []})
         self._seen = 0
         height = AROUND + LANE_HEIGHT * self._lanes
-        plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s (blank: idle)", height, "")
+        plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s", height, "")
         plot.xaxis.axis_label = time_label(began_s)
         plot.x_range = self._range = Range1d(start=-WINDOW_S, end=0)
         plot.y_range = Range1d(start=-0.5, end=self._lanes - 0.5)
@@ -144,14 +143,18 @@ class LaneFigure:
         ]
         for ground in self._grounds:
             plot.add_layout(ground)
-        plot.quad(
-            left="left", right="right", bottom="low", top="high", source=self._source, fill_color="colour",
-            line_color="colour", fill_alpha="alpha", line_alpha="alpha",
-        )  # fmt: skip
-        self._written = plot.text(
-            x="left", y="middle", text="name", source=self._names, text_baseline="middle", x_offset=3,
-            text_font_size="11px", text_font_style="bold",
-        )  # fmt: skip
+        for source in (self._lasting, self._source):
+            plot.quad(
+                left="left", right="right", bottom="low", top="high", source=source, fill_color="colour",
+                line_color="colour", fill_alpha="alpha", line_alpha="alpha",
+            )  # fmt: skip
+        self._written = [
+            plot.text(
+                x="left", y=middle, text="name", source=source, text_baseline="middle", x_offset=3,
+                text_font_size="11px", text_font_style="bold",
+            )
+            for source, middle in ((self._names, "middle"), (self._lasting, "middle"))
+        ]  # fmt: skip
         plot.add_tools(HoverTool(tooltips="@what, @left{0.00} to @right{0.00} s"))
         self._plot = plot
         self.wear(LIGHT)
@@ -160,38 +163,50 @@ class LaneFigure:
     def wear(self, theme: Theme) -> None:
         """Take on a theme."""
         dress(self._plot, theme)
-        self._written.glyph.text_color = theme.text
+        for written in self._written:
+            written.glyph.text_color = theme.text
         for ground in self._grounds:
             ground.fill_color = theme.grid
             ground.fill_alpha = 0.35
 
-    def update(self, spans: Spans, now_s: float) -> None:
-        """Stream what is new, and move on."""
+    def update(self, spans: Spans, now_s: float, unheard: dict[int, float]) -> None:
+        """Stream what is new, draw what lasts up to now, and move on; ``unheard``: learners, and for how long [s]."""
         news = spans.tail.since(self._seen)
         self._seen = news.total
-        shown = [one for one in news.items if self._row(one.process) >= 0]
+        shown, rows = self._shown(news.items)
         if shown:
-            rows = [self._row(one.process) for one in shown]
-            self._source.stream({
-                "left": [one.start_s - self._origin_s for one in shown],
-                "right": [one.end_s - self._origin_s for one in shown],
-                "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
-                "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)],
-                "what": [one.what for one in shown], "colour": [one.colour for one in shown],
-                "alpha": [0.4 if one.name else 0.85 for one in shown],
-            }, rollover=BOXES_MAX)  # fmt: skip
-            named = [(one, row) for one, row in zip(shown, rows, strict=True) if one.name]
+            columns = _columns(shown, rows, self._origin_s)
+            self._source.stream(columns, rollover=BOXES_MAX)
+            named = [place for place, one in enumerate(shown) if one.name]
             if named:
-                self._names.stream({
-                    "left": [one.start_s - self._origin_s for one, _ in named], "middle": [row for _, row in named],
-                    "name": [one.name for one, _ in named],
-                }, rollover=NAMES_MAX)  # fmt: skip
+                self._names.stream(
+                    {key: [columns[key][place] for place in named] for key in ("left", "middle", "name")},
+                    rollover=NAMES_MAX,
+                )
+        lasting = _columns(*self._shown(spans.lasting(now_s, unheard)), self._origin_s)
+        if lasting["left"] or self._lasting.data["left"]:
+            self._lasting.data = lasting
         end_s = now_s - self._origin_s
         self._range.update(start=end_s - WINDOW_S, end=end_s)
+
+    def _shown(self, spans: Sequence[Span]) -> tuple[list[Span], list[int]]:
+        """Those that have a lane, and which."""
+        shown = [one for one in spans if self._row(one.process) >= 0]
+        return shown, [self._row(one.process) for one in shown]
 
     def _row(self, process: int) -> int:
         """The syncer on top; -1 for processes without a lane."""
         return self._heights.get(process, -1)
+
+
+def _columns(shown: Sequence[Span], rows: Sequence[int], origin_s: float) -> dict[str, Any]:
+    return {
+        "left": [one.start_s - origin_s for one in shown], "right": [one.end_s - origin_s for one in shown],
+        "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
+        "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)], "middle": list(rows),
+        "what": [one.what for one in shown], "colour": [one.colour for one in shown],
+        "alpha": [0.4 if one.name else 0.85 for one in shown], "name": [one.name for one in shown],
+    }  # fmt: skip
 
 
 def _plot(title: str, height: int, unit: str) -> Any:

@@ -16,7 +16,9 @@ from workbench.pages.spans import WINDOW_S
 from workbench.pages.watcher import Watcher
 from workbench.views.palette import LIGHT, Theme
 
-LAST_SAID = f"What each process did in the last {WINDOW_S:.0f} s: boxes are inner steps, blank is idle."
+LAST_SAID = (
+    f"What each process did in the last {WINDOW_S:.0f} s: boxes are inner steps, blank is idle; grey was not heard yet."
+)
 
 
 class LiveLanes:
@@ -95,9 +97,9 @@ class LiveLanes:
             self._words.turn()
             self._tell()
 
-    def tick(self, now_s: float, *, shown: bool) -> None:
-        """Take over what is new."""
-        self._figure.update(self._watcher.spans, now_s)
+    def tick(self, now_s: float, unheard: dict[int, float], *, shown: bool) -> None:
+        """Take over what is new; ``unheard``: learners, and for how long nothing was heard of each [s]."""
+        self._figure.update(self._watcher.spans, now_s, unheard)
         self._whole.tick(shown=shown and self.is_whole)
         if self._words.tabled and now_s - self._told_s >= TABLE_EVERY_S:
             self._told_s = now_s

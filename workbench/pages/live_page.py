@@ -25,6 +25,7 @@ from workbench.pages.so_far import SoFar
 from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
+from workbench.pages.work import Shares
 from workbench.views.learner_cells import live_cell
 from workbench.views.palette import LIGHT, THEMES
 from workbench.views.states import syncer_silence
@@ -214,15 +215,15 @@ class _Live:
                 watcher.spans.flush(now_s)
                 if self.lanes.is_behind:
                     self._offer()
-                self.lanes.tick(now_s, shown="lanes" not in self.panes.hidden)
-                self._numbers(status, now_s)
+                shares = watcher.spans.shares(now_s, watcher.began_s, status["learners"])
+                self.lanes.tick(now_s, shares.unheard, shown="lanes" not in self.panes.hidden)
+                self._numbers(status, shares, watcher.spans.contributed(now_s))
         if over is not None and self._callback is not None:
             self._callback.stop()
 
-    def _numbers(self, status: dict[str, Any], now_s: float) -> None:
-        spans, may = self.watcher.spans, self.session.may_control and self.watcher.going
-        joined = [one["learner"] for one in status["learners"] if one.get("stepped") or one.get("connected")]
-        self.vitals.object = live_html(status, spans.goodput(now_s, joined), spans.contributed(now_s))
+    def _numbers(self, status: dict[str, Any], shares: Shares, contributed: set[int]) -> None:
+        may = self.session.may_control and self.watcher.going
+        self.vitals.object = live_html(status, shares, contributed)
         cells = [live_cell(one, may_control=may) for one in status["learners"]]
         if self.watcher.over is not None:
             cells = [{**cell, "word": "ended", "sign": "·", "colour": "#808080"} for cell in cells]

@@ -2,120 +2,113 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from typing import Any, NamedTuple
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
-from workbench.analysis.arrays.presence import acted
+from workbench.pages.open_spans import OpenSpans, Span
 from workbench.pages.tails import Tail
+from workbench.pages.work import WINDOW_S, Shares, Work
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record
-from workbench.views.palette import BLUE, GREEN, PURPLE, VERMILLION
+from workbench.views.palette import BLUE, GREEN, PURPLE, YELLOW
+
+__all__ = ["WINDOW_S", "Span", "Spans"]
 
 KEPT = 3000
 GAP_NS = 25_000_000
 """Steps with less than that between them are one box: the eye sees no gap of a four-hundredth of the lane."""
 LONGEST_NS = 400_000_000
 """So long a box becomes at most before it is shown."""
-LEAST_S = 0.04
-"""What can just be seen."""
-WINDOW_S = 10.0
 
 
-class Span(NamedTuple):
-    """Attributes
-    ----------
-    process : int
-        Whose lane.
-    start_s, end_s : float
-        Since the run began [s].
-    what : str
-        For those who hover.
-    colour : str
-    height : float
-        Of a lane's.
-    name : str
-        Written into it.
-    """
+class _Box:
+    """Steps without a visible gap between them [ns]."""
 
-    process: int
-    start_s: float
-    end_s: float
-    what: str
-    colour: str
-    height: float
-    name: str = ""
+    def __init__(self, start: int) -> None:
+        self.start = self.end = start
+        self.steps = self.injected = self.waited = 0
+
+    def add(self, end: int, injected: int, waited: int) -> None:
+        """One more step."""
+        self.end, self.steps = end, self.steps + 1
+        self.injected, self.waited = self.injected + injected, self.waited + waited
 
 
 class Spans:
     """Attributes
     ----------
     tail : Tail of Span
-        What is new, for each tab.
+        What is new and over, for each tab.
     """
 
     def __init__(self) -> None:
         self.tail: Tail[Span] = Tail(KEPT)
-        self._open: dict[int, list[int]] = {}
-        self._useful: dict[int, deque[tuple[float, float]]] = defaultdict(lambda: deque(maxlen=2000))
-        self._began_s = float("inf")
-        self._joined_s: dict[int, float] = {}
+        self._lasting, self._work = OpenSpans(self.tail), Work()
+        self._open: dict[int, _Box] = {}
+        self._ended_ns: dict[int, int] = {}
         self._merged: deque[tuple[float, tuple[int, ...]]] = deque(maxlen=500)
 
     def note(self, record: Record) -> None:
         """Take a record."""
-        self._began_s = min(self._began_s, record.time_ns / 1e9)
+        at_s = record.time_ns / 1e9
+        self._work.note(record)
+        self._lasting.note(record)
         if record.kind == Kind.STEP_ENDED:
-            self._step(record.process, record.detail)
+            self._step(record)
         elif record.kind == Kind.LEARNER_JOINED:
-            self._joined_s.setdefault(record.peer, record.time_ns / 1e9)
+            self._work.joined(record.peer - FIRST_LEARNER, at_s)
         elif record.kind == Kind.MERGED:
-            at_s = record.time_ns / 1e9
             self._merged.append((at_s, tuple(map(int, record.detail["learners"]))))
             what = f"merge, fragment {record.fragment}, round {record.round}"
             self.tail.add([Span(SYNCER, at_s, at_s + 0.02, what, GREEN, 0.7)])
-        elif record.kind == Kind.FAULT_ENDED:
-            end_s = record.time_ns / 1e9
-            began_s = min(record.detail.get("began_ns", record.time_ns) / 1e9, end_s - LEAST_S)
-            if record.detail.get("why") != "over":  # how long such a fault lasts nobody knew before
-                self.tail.add([Span(record.peer, began_s, end_s, f"fault: {record.reason}", VERMILLION, 0.95)])
-        elif record.kind == Kind.FAULT_INJECTED and acted(record.detail):
-            at_s = record.time_ns / 1e9
-            end_s = at_s + max(record.value, LEAST_S)
-            self.tail.add([Span(record.peer, at_s, end_s, f"fault: {record.reason}", VERMILLION, 0.95, record.reason)])
         elif record.kind == Kind.FRAGMENT_DROPPED:
-            at_s = record.time_ns / 1e9
             self.tail.add([Span(record.peer, at_s, at_s + 0.04, f"not merged: {record.reason}", PURPLE, 0.95)])
 
-    def _step(self, process: int, detail: dict[str, Any]) -> None:
+    def _step(self, record: Record) -> None:
+        process, detail = record.process, record.detail
         start, end = int(detail["start_ns"]), int(detail["end_ns"])
-        idle = int(detail.get("injected_ns", 0)) + int(detail.get("waited_ns", 0))
-        self._useful[process].append((end / 1e9, max(0, end - start - idle) / 1e9))
+        injected, waited = (max(0, int(detail.get(name, 0))) for name in ("injected_ns", "waited_ns"))
+        before = max(0, start - self._ended_ns.get(process, start))  # what fits there was waited before the step
+        waited, self._ended_ns[process] = max(0, waited - before), end
+        useful = max(0, end - start - injected - waited)
+        self._work.step(process - FIRST_LEARNER, start / 1e9, end / 1e9, useful / 1e9, record.tokens)
         box = self._open.get(process)
-        if box is not None and start - box[1] <= GAP_NS and end - box[0] <= LONGEST_NS:
-            box[1], box[2] = end, box[2] + 1
-            return
-        if box is not None:
-            self._show(process, box)
-        self._open[process] = [start, end, 1]
+        if box is None or start - box.end > GAP_NS or end - box.start > LONGEST_NS:
+            if box is not None:
+                self._show(process, box)
+            box = self._open[process] = _Box(start)
+        box.add(end, injected, waited)
 
-    def _show(self, process: int, box: list[int]) -> None:
-        what = "step" if box[2] == 1 else f"{box[2]} steps"
-        self.tail.add([Span(process, box[0] / 1e9, box[1] / 1e9, what, BLUE, 0.6)])
+    def _show(self, process: int, box: _Box) -> None:
+        """What was waited stands before what was trained, what was injected behind it, as in a replay."""
+        what, length = "step" if box.steps == 1 else f"{box.steps} steps", box.end - box.start
+        trained = min(box.waited, length), max(min(box.waited, length), length - box.injected)
+        low, high = ((box.start + one) / 1e9 for one in trained)
+        parts = [Span(process, low, high, what, BLUE, 0.6)] if high > low else []
+        if box.waited:
+            parts += [Span(process, box.start / 1e9, low, f"waited, before {what}", YELLOW, 0.6)]
+        if box.injected:
+            parts += [Span(process, high, box.end / 1e9, f"injected into {what}", PURPLE, 0.6)]
+        self.tail.add(parts)
 
     def flush(self, now_s: float) -> None:
         """Show boxes that nothing was added to for a while."""
         for process, box in list(self._open.items()):
-            if now_s - box[1] / 1e9 > LONGEST_NS / 1e9:
+            if now_s - box.end / 1e9 > LONGEST_NS / 1e9:
                 self._show(process, box)
                 del self._open[process]
 
-    def goodput(self, now_s: float, learners: list[int]) -> float | None:
-        """Useful time over allocated time of some learners in the last `WINDOW_S` seconds; None if there are none."""
-        since = max(self._began_s, now_s - WINDOW_S)
-        allocated = useful = 0.0
-        for process in (FIRST_LEARNER + m for m in learners):
-            allocated += max(0.0, now_s - max(since, self._joined_s.get(process, 0.0)))
-            useful += sum(took for end_s, took in self._useful[process] if since < end_s <= now_s)
-        return min(1.0, useful / allocated) if allocated > 0 else None
+    def look(self, learners: Sequence[dict[str, Any]], now_s: float) -> None:
+        """Take what a status says of what lasts."""
+        self._lasting.look(learners, now_s)
+
+    def lasting(self, now_s: float, unheard: dict[int, float]) -> list[Span]:
+        """What lasts now, within the window."""
+        return self._lasting.at(now_s, now_s - WINDOW_S, unheard)
+
+    def shares(self, now_s: float, began_s: float | None, learners: Sequence[dict[str, Any]]) -> Shares:
+        """Goodput and tokens per second of the window."""
+        return self._work.shares(now_s, began_s, learners)
 
     def contributed(self, now_s: float) -> set[int]:
         """Learners in a merge of the last `WINDOW_S` seconds."""

@@ -6,23 +6,28 @@ from typing import Any
 
 from workbench.pages import style
 from workbench.pages.event_words import labels
-from workbench.pages.spans import WINDOW_S
+from workbench.pages.work import UNHEARD_S, WINDOW_S, Shares, unheard_words
 from workbench.tape.moment import Moment
-from workbench.views.states import absent, kept_out
+from workbench.views.states import absent, kept_out, remaining
 
 Status = dict[str, Any]
 
+LAST = f"last {WINDOW_S:.0f} s"
+WHEN = (
+    "Work counts when it was done, however late it is reported; a learner of which nothing was heard for "
+    f"{UNHEARD_S:.0f} s is left out until its reports come."
+)
 LOSS = "Mean of the connected learners' loss in their last step [nat per byte]; below it the loss on held-out text."
 GOODPUT = (
     f"Useful time over allocated time of the learners that have joined, in the last {WINDOW_S:.0f} s: useful is the "
-    "length of completed steps less what was injected or waited in them. 1 means that nobody lost any time."
+    f"length of completed steps less what was injected or waited in them. 1 means that nobody lost any time. {WHEN}"
 )
 PARTICIPATION = (
     "Three counts of learners. Alive: its process runs. Reachable: the syncer hears its heartbeats. "
-    f"Contributed: it is in a merge of the last {WINDOW_S:.0f} s."
+    f"Contributed: it is in a merge of the last {WINDOW_S:.0f} s, wherever it is now."
 )
 QUORUM = "Learners that count, and how many are needed (quorum K) for a round to close."
-TOKENS = "Tokens trained per second, summed over the learners that step [1/s]; a moving average."
+TOKENS = f"Tokens trained per second in the last {WINDOW_S:.0f} s, summed over the learners [1/s]. {WHEN}"
 MERGES = "Merges done, of those that the run will do; each makes one fragment's next version."
 
 SHARE = "Tokens in merges so far over tokens processed so far; in steady state at most (H - tail) / H."
@@ -30,26 +35,26 @@ COUNTING = f"{SHARE} All tokens of the tape are being followed to their fate; th
 SETTINGS = "Revision of the live settings in force, and the merge rule."
 
 
-def live_html(status: Status, goodput: float | None, contributed: set[int]) -> str:
+def live_html(status: Status, shares: Shares, contributed: set[int]) -> str:
     """Vitals of a run that goes on."""
     learners = status["learners"]
     loss = [one["loss"] for one in learners if one.get("loss") is not None and one.get("connected")]
     alive = sum(1 for one in learners if one.get("pid") and one["state"] == "running")
     reachable = sum(bool(one.get("connected")) for one in learners)
-    rate = sum(one.get("tokens_per_s") or 0.0 for one in learners if one.get("connected") and not one.get("stalled"))
+    goodput, rate, without = shares.goodput, shares.tokens_per_s, unheard_words(shares.unheard)
     validation = status.get("val_loss")
     cards = [
         style.vital(
             "loss", f"{sum(loss) / len(loss):.3f}" if loss else "–",
             "nothing evaluated yet" if validation is None else f"validation {validation:.3f}", LOSS,
         ),
-        style.vital("goodput", "–" if goodput is None else f"{goodput:.0%}", f"last {WINDOW_S:.0f} s", GOODPUT),
+        style.vital("goodput", "–" if goodput is None else f"{goodput:.0%}", without or LAST, GOODPUT),
         style.vital(
-            "participation", f"{alive} / {reachable} / {len(contributed)}", "alive/reachable/contributed",
-            PARTICIPATION,
+            "participation", f"{alive} / {reachable} / {len(contributed)}",
+            f"alive/reachable/contributed in the {LAST}", PARTICIPATION,
         ),
         _quorum(status),
-        style.vital("tokens per second", f"{rate:,.0f}", "all learners", TOKENS),
+        style.vital("tokens per second", "–" if rate is None else f"{rate:,.0f}", without or LAST, TOKENS),
         style.vital("merges", f"{status['merges']:,}", f"of {status['rounds']:,}", MERGES),
     ]  # fmt: skip
     return f'<div class="vitals">{"".join(cards)}</div>'
@@ -61,7 +66,7 @@ def _quorum(status: Status) -> str:
     there = sum(bool(one.get("counts")) for one in status["learners"])
     waited_for, gone = absent(status["learners"])
     ended = "".join(f", {labels(learners)} {state}" for state, learners in gone.items())
-    number = f"{there} of {len(status['learners'])} there"
+    number = f"{there} of {remaining(status['learners'])} there"
     if status.get("quorum_lost"):
         since_s = max(0.0, status["elapsed_s"] - status["quorum_lost_since_s"])
         waits = f"; waits for {labels(waited_for)}" if waited_for else ""

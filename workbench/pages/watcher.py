@@ -170,6 +170,7 @@ class Watcher:
             self.status, self.heard_s = status, time.monotonic()
             self.settings = status.get("settings", self.settings)
             self.course.look(status)
+            self.spans.look(status["learners"], status["elapsed_s"])
             self.commands.began_s = began_s(status)
             self.commands.look(status)
             self.stormer.aim(self.targets)

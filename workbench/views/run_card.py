@@ -10,7 +10,17 @@ from workbench.engine.launch import Run
 from workbench.engine.layout import CONTROL_FILE
 from workbench.views import markup
 from workbench.views.palette import GREEN, VERMILLION
-from workbench.views.states import COLOURS, STATES, absent, kept_out, silence, since, state_of, syncer_silence
+from workbench.views.states import (
+    COLOURS,
+    STATES,
+    absent,
+    kept_out,
+    remaining,
+    silence,
+    since,
+    state_of,
+    syncer_silence,
+)
 
 NAMED_MAX = 8
 STEPPING = ("training", "slow", "stalled", "healing", "quarantined")
@@ -73,7 +83,7 @@ def _quorum(status: Status) -> str:
     if "quorum" not in status:
         return ""
     there = sum(bool(one.get("counts")) for one in status["learners"])
-    text = f"{status['quorum']} needed, {there} of {len(status['learners'])} there"
+    text = f"{status['quorum']} needed, {there} of {remaining(status['learners'])} there"
     if status.get("gathers"):
         return f"waits for learners: {there} of {status['quorum']} there"
     if not status.get("quorum_lost"):

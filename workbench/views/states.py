@@ -95,6 +95,17 @@ def absent(learners: Sequence[dict[str, Any]]) -> tuple[list[int], dict[str, lis
     return waited_for, gone
 
 
+def remaining(learners: Sequence[dict[str, Any]]) -> int:
+    """Return how many learners the run has: those that were removed for good are none of them.
+
+    Examples
+    --------
+    >>> remaining([{"learner": 0, "state": "removed"}, {"learner": 1, "state": "failed"}])
+    1
+    """
+    return sum(state_of(one) != "removed" for one in learners)
+
+
 def kept_out(status: dict[str, Any]) -> list[int]:
     """Return the quarantined learners without which there is no quorum: nothing is merged until one is released.
 
