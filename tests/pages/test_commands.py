@@ -8,6 +8,7 @@ import pytest
 
 from tests.analysis.runs import rec
 from workbench.pages import commands, watcher
+from workbench.pages.clicks import Commands
 from workbench.pages.controls import ACTIONS, MEANINGS, Controls, clicks_html
 from workbench.pages.event_words import Said, said_of, sentence, who
 from workbench.pages.tails import Tail
@@ -26,7 +27,7 @@ def test_a_click_goes_through_its_three_moments_even_if_its_effect_is_told_first
     click.note(mine, 0.5)
     assert click.seen == ""
     click.answered({"done": "kill", "target": "L1", "fault": 7})
-    assert click.acknowledged.startswith("after ") and click.seen == "on the tape, at 1.50 s"
+    assert click.acknowledged.startswith("after ") and click.seen == "on the tape at 1.50 s"
 
 
 def test_a_change_of_settings_is_seen_when_somebody_acts_on_its_revision() -> None:
@@ -36,7 +37,7 @@ def test_a_change_of_settings_is_seen_when_somebody_acts_on_its_revision() -> No
     click.note(rec(Kind.SETTING_APPLIED, 1.0, SYNCER, setting=2, round=39), None)
     assert click.seen == ""
     click.note(rec(Kind.SETTING_APPLIED, 2.0, SYNCER, setting=3, round=41), None)
-    assert click.seen == "syncer acts on it from round 41, before rounds began"
+    assert click.seen == "syncer acts on it from round 41 before rounds began"
 
 
 def test_a_click_that_goes_wrong_on_its_way_is_refused_and_waits_for_nothing(
@@ -64,7 +65,7 @@ def test_what_was_clicked_is_told_newest_first_and_escaped() -> None:
 def test_who_may_only_look_sends_nothing() -> None:
     sent: list[Any] = []
     site = SimpleNamespace(asking=SimpleNamespace(submit=lambda *call: sent.append(call)))
-    clicks = commands.Commands()
+    clicks = Commands()
     watched: Any = SimpleNamespace(
         settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
         stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1),
@@ -83,6 +84,35 @@ def test_every_kind_of_event_has_words(kind: Kind) -> None:
     )
     assert sentence(said) and "_" not in sentence(said)
     assert who(said) in ("syncer", "L2")
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "words"),
+    [
+        (Kind.LEARNER_LOST, "socket", "lost: its connection broke (socket)"),
+        (Kind.LEARNER_LOST, "removed", "has left: somebody removed it (removed)"),
+        (Kind.LEARNER_JOINED, "rejoin", "joined: back after it was lost (rejoin)"),
+        (
+            Kind.FRAGMENT_DROPPED,
+            "pull_limit",
+            "to round 9 not merged: its contribution did not come in time (pull_limit)",
+        ),
+        (Kind.LEARNER_STARVED, "base_behind", "most often: it had not yet folded the newest version in (base_behind)"),
+        (Kind.ROUND_SKIPPED, "backlog", "skipped round 9: merging had fallen behind the learners (backlog)"),
+    ],
+)
+def test_reasons_are_said_in_words_with_the_tapes_own_behind_them(kind: Kind, reason: str, words: str) -> None:
+    assert words in sentence(Said(kind, SYNCER, peer=process_of(2), round=9, reason=reason))
+
+
+def test_a_change_says_what_was_changed_and_a_refusal_what_was_refused() -> None:
+    detail = {"values": {"quorum": 2, "lead": None}, "who": "page"}
+    changed = rec(Kind.SETTING_CHANGED, 1.0, SYNCER, setting=3, detail=detail)
+    assert sentence(said_of(changed)) == "settings changed: quorum = 2, lead = none (revision 3)"
+    for key, words in (("quorum", "quorum = 9"), ("quarantined", "a release"), ("remove", "a removal")):
+        value = {"quorum": 9, "quarantined": False, "remove": True}[key]
+        refused = rec(Kind.SETTING_REFUSED, 1.0, SYNCER, reason="so", detail={"values": {key: value}})
+        assert sentence(said_of(refused)) == f"{words} was refused: so"
 
 
 def test_words_of_a_merge_name_its_learners() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from workbench.config import ConfigError
 from workbench.pages import commands
+from workbench.pages.clicks import Commands
 from workbench.pages.fault_form import KINDS, number_of, usual_numbers
 from workbench.pages.forking import Question, sentence_of
 from workbench.pages.settings_form import text_of
@@ -45,7 +46,7 @@ def test_a_fault_says_the_numbers_that_it_acts_with_also_those_that_nobody_gave(
 
 
 def test_a_change_is_undone_once_by_what_held_before() -> None:
-    clicks = commands.Commands()
+    clicks = Commands()
     change = commands.change({"merge": "mean", "lead": 3}, {"merge": "rda", "lead": None})
     slow, kill = commands.fault("slow", 1, factor=2.0), commands.fault("kill", 0)
     for one in (change, slow, kill):

@@ -10,13 +10,14 @@ from typing import Any
 import panel as pn
 
 from workbench.pages import commands, style
+from workbench.pages.clicks import Command
 from workbench.pages.fault_form import FaultForm
 from workbench.pages.session import Session
 from workbench.pages.settings_form import SettingsForm
 from workbench.pages.storm_form import StormForm
 from workbench.pages.watcher import Watcher
 
-ACTIONS: dict[str, Callable[[int], commands.Command]] = {
+ACTIONS: dict[str, Callable[[int], Command]] = {
     "kill": partial(commands.fault, "kill", down_s=3.0),
     "stall 3 s": partial(commands.fault, "stall", for_s=3.0),
     "slow ×3": lambda m: commands.fault("slow", m, factor=3.0, for_s=0.0),
@@ -105,11 +106,12 @@ class Controls:
         if inverse is not None:
             self.send(inverse)
 
-    def send(self, command: commands.Command) -> None:
+    def send(self, command: Command) -> None:
         """Hand a click to the run, unless this tab may not or it is refused already."""
         if not self._session.may_control:
             return
         with self._watcher.lock:
+            command.refused = command.refused or self._watcher.commands.why_not(command)
             self._watcher.commands.add(command)
         if not command.refused:
             self._session.site.asking.submit(self._watcher.send, command)
@@ -137,7 +139,7 @@ class Controls:
         self.send(commands.stop())
 
 
-def clicks_html(kept: list[commands.Command], *, may: bool = False) -> str:
+def clicks_html(kept: list[Command], *, may: bool = False) -> str:
     """What was clicked, the newest first, with its three moments, and a way back where there is one."""
     if not kept:
         return '<p class="quiet">Each click is shown here: requested, acknowledged, seen.</p>'
@@ -147,7 +149,7 @@ def clicks_html(kept: list[commands.Command], *, may: bool = False) -> str:
     )
 
 
-def _row(one: commands.Command, may: bool) -> str:
+def _row(one: Command, may: bool) -> str:
     begin = f"<tr><td>{escape(one.what)}</td><td>{one.requested}</td>"
     if one.refused:
         return f'{begin}<td colspan="3">✕ refused: {escape(one.refused)}</td></tr>'

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from workbench.analysis.arrays.presence import acted
+from workbench.pages.reason_words import because
 from workbench.protocol.records import Kind, Record, label_of, process_of
 from workbench.views.states import fault_name
 
@@ -19,6 +20,8 @@ class Said(NamedTuple):
         Of a merge: whose contributions it holds.
     missed : str
         Of a fault without effect: why it had none.
+    values : str
+        Of a change that somebody asked for: which.
     """
 
     kind: int
@@ -34,6 +37,7 @@ class Said(NamedTuple):
     setting: int = -1
     learners: str = ""
     missed: str = ""
+    values: str = ""
 
 
 def said_of(record: Record) -> Said:
@@ -43,7 +47,31 @@ def said_of(record: Record) -> Said:
         record.kind, record.process, record.peer, record.fragment, record.round, record.version, record.step,
         record.steps, record.value, record.reason, record.setting, labels(learners or []),
         missed_by(record.detail) if record.kind == Kind.FAULT_INJECTED else "",
+        asked_for(record.detail) if record.kind in (Kind.SETTING_CHANGED, Kind.SETTING_REFUSED) else "",
     )  # fmt: skip
+
+
+def asked_for(detail: dict[str, Any]) -> str:
+    """What somebody wanted changed.
+
+    Examples
+    --------
+    >>> asked_for({"values": {"quorum": 2, "lead": None}}), asked_for({"values": {"quarantined": False}})
+    ('quorum = 2, lead = none', 'a release')
+    >>> asked_for({"values": {"remove": True}})
+    'a removal'
+    """
+    values = detail.get("values") or {}
+    for key, words in ROSTER_WORDS.items():
+        if key in values:
+            return words[bool(values[key])]
+    return ", ".join(f"{key} = {'none' if value is None else value}" for key, value in values.items())
+
+
+ROSTER_WORDS = {
+    "quarantined": ("a release", "a quarantine"), "add": ("an addition",) * 2, "remove": ("a removal",) * 2,
+}  # fmt: skip
+"""What asks for no setting, though the tape keeps it with the settings: false and true."""
 
 
 def missed_by(detail: dict[str, Any]) -> str:
@@ -109,28 +137,31 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.FRAGMENT_CAPTURED: lambda e: f"captured fragment {e.fragment} after step {e.step:,} for round {e.round:,}",
     Kind.FRAGMENT_ARRIVED: lambda e: f"fragment {e.fragment} of {label_of(e.peer)} arrived for round {e.round:,}",
     Kind.UPDATE_FOLDED: lambda e: f"folded version {e.version} of fragment {e.fragment} in",
-    Kind.SYNCER_STARTED: lambda e: f"started ({e.reason})",
+    Kind.SYNCER_STARTED: lambda e: f"started: {because(e.reason)}",
     Kind.ROUNDS_BEGAN: lambda e: f"rounds began with {e.value:.0f} learners",
-    Kind.LEARNER_JOINED: lambda e: f"joined ({e.reason})",
+    Kind.LEARNER_JOINED: lambda e: f"joined: {because(e.reason)}",
     Kind.LEARNER_HEALED: lambda e: "is healed: holds every fragment and has made a step",
-    Kind.LEARNER_LOST: lambda e: f"lost: {e.reason}",
-    Kind.LEARNER_STARVED: lambda e: f"missed {e.steps:,} rounds running, most often: {e.reason}",
+    Kind.LEARNER_LOST: lambda e: f"{'has left' if e.reason in GONE else 'lost'}: {because(e.reason)}",
+    Kind.LEARNER_STARVED: lambda e: f"missed {e.steps:,} rounds running, most often: {because(e.reason)}",
     Kind.LEARNER_STALLED: lambda e: f"stalled: no step for {e.value:.2f} s",
     Kind.LEARNER_ADDED: lambda e: f"{label_of(e.peer)} was added to the run",
     Kind.QUORUM_LOST: lambda e: (
         f"quorum lost: {e.value:.0f} of {e.steps} needed" + (", one is quarantined" if e.reason else "")
     ),
     Kind.QUORUM_REGAINED: lambda e: f"quorum regained: {e.value:.0f} there, {e.steps} needed",
+    Kind.SELF_STOPPED: lambda e: f"itself did nothing for {e.value:.1f} s (stopped, or the machine too busy)",
     Kind.RUN_ENDED: lambda e: f"run ended: {e.reason}, {e.value:,.0f} merges",
-    Kind.FRAGMENT_DROPPED: lambda e: f"contribution to round {e.round:,} not merged: {e.reason}",
+    Kind.FRAGMENT_DROPPED: lambda e: f"contribution to round {e.round:,} not merged: {because(e.reason)}",
     Kind.MERGED: lambda e: (
         f"merged fragment {e.fragment} of {e.learners or 'learners'}: version {e.version} (round {e.round:,})"
     ),
     Kind.ROUND_OPENED: lambda e: f"opened round {e.round:,} for fragment {e.fragment}",
-    Kind.ROUND_SKIPPED: lambda e: f"skipped round {e.round:,}: {e.reason}",
-    Kind.ROUND_ABORTED: lambda e: f"gave round {e.round:,} up: {e.reason}",
-    Kind.SETTING_CHANGED: lambda e: _quarantine(e) if e.peer >= 0 else f"settings changed: revision {e.setting}",
-    Kind.SETTING_REFUSED: lambda e: f"a change of settings was refused: {e.reason}",
+    Kind.ROUND_SKIPPED: lambda e: f"skipped round {e.round:,}: {because(e.reason)}",
+    Kind.ROUND_ABORTED: lambda e: f"gave round {e.round:,} up: {because(e.reason)}",
+    Kind.SETTING_CHANGED: lambda e: (
+        _quarantine(e) if e.peer >= 0 else f"settings changed: {e.values or 'see the tape'} (revision {e.setting})"
+    ),
+    Kind.SETTING_REFUSED: lambda e: f"{e.values or 'a change of settings'} was refused: {e.reason}",
     Kind.PROCESS_STARTED: lambda e: f"process started (start {e.value:.0f})",
     Kind.PROCESS_ENDED: lambda e: f"process ended: {e.reason}",
     Kind.FAULT_INJECTED: lambda e: (
@@ -140,6 +171,8 @@ SENTENCES: dict[int, Callable[[Said], str]] = {
     Kind.EVALUATED: lambda e: f"validation loss {e.value:.3f} after {e.steps:,} merges",
 }  # fmt: skip
 
+GONE: tuple[str, ...] = ("left", "ended", "removed")
+"""Reasons for which a learner is counted on no more, and that are no loss."""
 NOTABLE = frozenset({
     Kind.SYNCER_STARTED, Kind.ROUNDS_BEGAN, Kind.LEARNER_ADDED, Kind.LEARNER_JOINED, Kind.LEARNER_HEALED,
     Kind.LEARNER_LOST,

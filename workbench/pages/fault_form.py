@@ -10,6 +10,7 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.config.keys import shown
 from workbench.pages import commands, style
+from workbench.pages.clicks import Command
 from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
 from workbench.protocol.scenario import fault_of, keys_of
 
@@ -26,7 +27,7 @@ class FaultForm:
     send : function (Command)
     """
 
-    def __init__(self, learners: Sequence[int], send: Callable[[commands.Command], None]) -> None:
+    def __init__(self, learners: Sequence[int], send: Callable[[Command], None]) -> None:
         self._send, self._learners = send, tuple(learners)
         self._kind: Any = style.select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
         self._target: Any = style.select(

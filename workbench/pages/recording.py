@@ -12,7 +12,7 @@ from workbench.analysis.arrays.tables import details_of, since_began
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.merge_reasons import Why
 from workbench.analysis.timelines import Timeline, timeline
-from workbench.pages.event_words import NOTABLE, Said, labels, missed_by
+from workbench.pages.event_words import NOTABLE, Said, asked_for, labels, missed_by
 from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
 from workbench.tape.causal_order import index_of
@@ -118,6 +118,8 @@ class Recording:
         kinds = self._columns["kind"]
         struck = details_of(tables, Kind.FAULT_INJECTED)
         self._missed = {event: why for event, detail in struck.items() if (why := missed_by(detail))}
+        asked = details_of(tables, Kind.SETTING_CHANGED, Kind.SETTING_REFUSED)
+        self._asked = {event: asked_for(detail) for event, detail in asked.items()}
         self._merges = self.tape["merges"].dataset
         self._merge_events = self._merges["event"].values
         left_out = self._merge_events[~self._merges["included"].values.astype(bool).all(1)]
@@ -170,7 +172,10 @@ class Recording:
             row = self.merge_of(event)
             if row >= 0 and self._merge_events[row] == event:
                 learners = labels(np.flatnonzero(self._merges["included"].values[row]).tolist())
-        return Said(**values, reason=str(self._reasons[event]), learners=learners, missed=self._missed.get(event, ""))
+        return Said(
+            **values, reason=str(self._reasons[event]), learners=learners, missed=self._missed.get(event, ""),
+            values=self._asked.get(event, ""),
+        )  # fmt: skip
 
     def merge_of(self, event: int) -> int:
         """Row of the merge that an event is, or of the last one before it; -1 before the first."""

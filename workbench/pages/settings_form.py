@@ -11,6 +11,7 @@ from workbench.config import ConfigError
 from workbench.config.keys import parse, shown
 from workbench.config.validate import CHOICES, RANGES
 from workbench.pages import commands, style
+from workbench.pages.clicks import Command
 
 FIRST = ("quorum", "grace", "grace_s", "grace_gamma", "merge", "weights", "outer_rate", "lead", "inner.rate")
 """Settings that are always there, in this order; the others on request."""
@@ -24,7 +25,7 @@ class SettingsForm:
     send : function (Command)
     """
 
-    def __init__(self, settings: dict[str, Any], send: Callable[[commands.Command], None]) -> None:
+    def __init__(self, settings: dict[str, Any], send: Callable[[Command], None]) -> None:
         self._send = send
         self._in_force = dict(settings)
         self._fields: dict[str, Any] = {}

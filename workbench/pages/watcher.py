@@ -13,7 +13,8 @@ from typing import Any
 
 from workbench.config import ConfigError, from_toml
 from workbench.engine.launch import Run
-from workbench.pages.commands import Command, Commands, fault, send
+from workbench.pages.clicks import Command, Commands
+from workbench.pages.commands import fault, send
 from workbench.pages.courses import Course, Point, recorded_points
 from workbench.pages.event_words import NOTABLE, Said, said_of
 from workbench.pages.spans import Spans
@@ -165,6 +166,7 @@ class Watcher:
                     self._ask()
 
     def _ask(self) -> None:
+        asked_s = time.monotonic()
         status = self.run.status()
         with self.lock:
             self.status, self.heard_s = status, time.monotonic()
@@ -172,7 +174,7 @@ class Watcher:
             self.course.look(status)
             self.spans.look(status["learners"], status["elapsed_s"])
             self.commands.began_s = began_s(status)
-            self.commands.look(status)
+            self.commands.look(status, asked_s)
             self.stormer.aim(self.targets)
 
     def _note(self, records: list[Record]) -> None:
