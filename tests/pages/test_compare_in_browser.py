@@ -46,9 +46,10 @@ def test_a_fork_from_the_cursor_is_laid_beside_its_parent_with_linked_cursors(
     found = compare(open_tape(DEMO), open_tape(fork))
     assert found.divergences[1] is not None
     story = page.locator("table.story").inner_text()
-    assert found.divergences[1].text() in story and "recorded 100%" in story
+    assert found.divergences[1].text(("A", "B")) in story and "recorded 100%" in story
     assert re.search(r"✓ recorded \d+% ≈ re-simulated \d+%", story)
-    assert page.get_by_role("cell", name="what-if from_round").or_(page.get_by_text("live", exact=True)).count() > 0
+    quorum = page.get_by_role("row", name=re.compile(r"^quorum\b")).inner_text().split("\t")
+    assert quorum[1] == "2" and re.fullmatch(r"2, 4 from round \d+", quorum[2]), quorum
     merges = page.get_by_role("row", name=re.compile(r"^merges\b")).inner_text()
     assert ("the same" in merges) == (found.differences["merges"][1] == 0)
     _assert_linked(tab, fork)

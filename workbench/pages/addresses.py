@@ -133,7 +133,7 @@ def unread(arguments: Mapping[str, Sequence[bytes | str]], read: Address) -> tup
     >>> unread({"event": ["abc"], "axis": ["rank"]}, address_of({"event": ["abc"], "axis": ["rank"]}))
     ('event = abc',)
     """
-    told = {key: _one(arguments, key) for key in Address._fields if key in arguments and key != "others"}
+    told = {key: _one(arguments, key) for key in Address._fields if key in arguments and key not in ("run", "others")}
     return tuple(f"{key} = {text[:UNREAD_MAX]}" for key, text in told.items() if text != str(getattr(read, key)))
 
 

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from workbench.analysis.comparing.divergence import Divergence
+from workbench.analysis.comparing.sentences import setting_title
 from workbench.pages import style
 from workbench.pages.addresses import REPLAY
 from workbench.pages.linked import Linked
@@ -58,7 +59,7 @@ def _parts_at(linked: Linked, session: Session, number: int) -> str:
     found = linked.found.divergences[number]
     if found is None:
         return "nowhere: bit for bit the same"
-    return f"{escape(found.text())} {_ways(linked, session, number, found)}"
+    return f"{escape(found.text(('A', linked.letters[number])))} {_ways(linked, session, number, found)}"
 
 
 def _ways(linked: Linked, session: Session, number: int, found: Divergence) -> str:
@@ -76,7 +77,7 @@ def settings_html(linked: Linked) -> str:
     if not linked.found.settings:
         return "<h2>Settings that differ</h2><p>No setting differs.</p>"
     rows = "".join(
-        f"<tr><td>{escape(key)}</td>{''.join(_setting(value) for value in values)}</tr>"
+        f"<tr><td>{escape(setting_title(key))}</td>{''.join(_setting(value) for value in values)}</tr>"
         for key, values in linked.found.settings.items()
     )
     table = f"<table><tr><th>setting</th>{_heads(linked)}</tr>{rows}</table>"
@@ -113,12 +114,14 @@ def _figure(linked: Linked, name: str, title: str, form: str) -> str:
 
 
 def _less(less: float, form: str) -> str:
-    """A difference with the digits of its figure, or its first one where they do not show it."""
+    """A difference with the digits of its figure, or that it is less than they show."""
     if form == SHARE:
-        small = "less than 0.01 points apart" if less else "the same"
-        return f"{less * 100:+.2g} points" if abs(less) >= 1e-4 else small
+        points = f"{less * 100:+.1f} points"
+        return points if abs(less) >= 0.0005 else "less than 0.1 points" if less else "the same"
     text = format(less, "+" + form)
-    return text if text.strip("+-0.,") else f"{less:+.1g}" if less else "the same"
+    if text.strip("+-0.,"):
+        return text
+    return f"less than {10.0 ** -int(form.rstrip('f')[-1]):g}" if less else "the same"
 
 
 def _intervals(linked: Linked) -> str:
@@ -133,6 +136,9 @@ def _intervals(linked: Linked) -> str:
             low, high = told.get("low"), told.get("high")
             interval = f" ({low:.4f} to {high:.4f})" if low is not None and high is not None else ""
             rows.append(f"<p>{letters}, n = {group['n']}: validation loss {told['mean']:.4f}{interval}</p>")
+    if rows and linked.found.repeats:
+        repeats = ", ".join(linked.letters[number] for number in linked.found.repeats)
+        rows.append(f"<p class='quiet'>settings and seed of a run before, so no further seed: {repeats}</p>")
     return f"<h2 class='next'>Over seeds</h2>{''.join(rows)}" if rows else ""
 
 
@@ -168,5 +174,5 @@ def _short(value: Any) -> str:
         value = [f"{key} = {one}" for key, one in value.items()]
     if isinstance(value, list | tuple):
         value = ", ".join(map(str, value))
-    text = "" if value is None else str(value).strip().replace("\n", " ")
+    text = "–" if value is None else str(value).strip().replace("\n", " ") or "none"
     return text if len(text) <= VALUE_MAX else f"{text[: VALUE_MAX - 1]}…"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from workbench.analysis.comparing.comparison import Comparison
+from workbench.analysis.comparing.sentences import setting_title
 from workbench.views import markup
 from workbench.views.what_if_card import NAMES
 
@@ -18,7 +19,7 @@ def comparison_card(found: Comparison) -> str:
     letters = [chr(ord("A") + number) for number in range(len(found.labels))]
     parts = [markup.facts(_runs(found, letters)), markup.facts(_divergences(found, letters))]
     if found.settings:
-        rows = [[key, *map(_setting, values)] for key, values in found.settings.items()]
+        rows = [[setting_title(key), *map(_setting, values)] for key, values in found.settings.items()]
         parts.append(markup.table(("settings that differ", *letters), rows))
     else:
         parts.append(markup.note("no setting that is known differs"))
@@ -41,7 +42,7 @@ def _runs(found: Comparison, letters: list[str]) -> Iterator[tuple[str, str]]:
 def _divergences(found: Comparison, letters: list[str]) -> Iterator[tuple[str, str]]:
     for letter, divergence, why in zip(letters[1:], found.divergences[1:], found.incomparable[1:], strict=True):
         nothing = why or "nothing that programs read, and no merge, differs"
-        yield f"{letter} parts from A", divergence.text() if divergence is not None else nothing
+        yield f"{letter} parts from A", divergence.text(("A", letter)) if divergence is not None else nothing
 
 
 def _figures(found: Comparison) -> Iterator[list[str]]:

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import workbench as wb
-from tests.analysis.runs import CONFIG, began, ended, evaluated, joined, merged, step
+from tests.analysis.runs import CONFIG, began, ended, evaluated, joined, merged, rec, step
 from tests.analysis.tapes import taped
 from tests.tape.foreign.dialects import EVENTS_MAP, events, write
 from workbench.analysis.arrays.intervals import t_quantile
 from workbench.analysis.comparing.curves import common_points
 from workbench.analysis.comparing.settings import differing, groups_of, settings_of
 from workbench.config import RunConfig
-from workbench.protocol.records import Record
+from workbench.protocol.records import Kind, Record
 from workbench.tape.foreign.importing import import_logs
 from workbench.tape.foreign.mapping import map_of
 
@@ -80,6 +80,38 @@ def test_runs_that_differ_in_their_seed_get_intervals_in_pairs(tmp_path: Path) -
     assert other["method"] == "paired t" and difference["mean"] == pytest.approx(d.mean())
     assert difference["mean"] - difference["low"] == pytest.approx(t_quantile(1, 0.95) * d.std(ddof=1) / np.sqrt(2))
     assert found.settings.keys() == {"seed", "quorum"} and loss["low"] < 2.1
+
+
+def test_runs_of_the_same_seed_are_no_replicates(tmp_path: Path) -> None:
+    seeds = {"a": 7, "b": 7, "c": 8, "d": 8}
+    paths = [
+        run(tmp_path / name, 2.0 + at / 10, CONFIG.set(seed=seed), digest=at + 1)
+        for at, (name, seed) in enumerate(seeds.items())
+    ]
+    two = wb.compare(*paths[:2])
+    assert [(row["runs"], row["n"]) for row in two.groups] == [([0], 1), ([1], 1)]
+    assert two.repeats == [1] and two.copies == [] and two.groups[1]["figures"]["val_loss_last"]["low"] is None
+    four = wb.compare(*paths, paths[0])
+    assert [row["runs"] for row in four.groups] == [[0, 2], [1], [3]]
+    assert four.repeats == [1, 3] and four.copies == [4] and four.to_json()["repeats"] == [1, 3]
+    assert four.groups[0]["figures"]["val_loss_last"]["mean"] == pytest.approx(2.1)
+
+
+def test_a_setting_that_was_changed_on_the_way_has_all_that_was_in_force(tmp_path: Path) -> None:
+    def changed(name: str, *changes: Record) -> Path:
+        made = records(2.0)
+        rounds = [rec(Kind.ROUND_OPENED, 1.0, round=4), rec(Kind.ROUND_OPENED, 2.0, round=6)]
+        taped(tmp_path / name, [*made[:4], rounds[0], *changes, rounds[1], *made[4:]], run_id=name)
+        return tmp_path / name
+
+    values = {"quorum": 3, "inner.rate": 0.5, "merge": "mean"}
+    change = rec(Kind.SETTING_CHANGED, 1.2, setting=1, detail={"values": values, "who": "me"})
+    found = wb.compare(changed("a"), changed("b", change))
+    assert found.settings == {
+        "quorum": [1, "1, 3 from round 6"],
+        "merge": ["rda", "rda, mean from round 6"],
+        "inner.rate": [CONFIG.inner.rate, f"{CONFIG.inner.rate}, 0.5 from round 6"],
+    }
 
 
 def test_a_counterfactual_names_its_parent_and_brings_its_children(tmp_path: Path) -> None:

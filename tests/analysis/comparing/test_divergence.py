@@ -12,7 +12,7 @@ from tests.analysis.runs import simulated
 from tests.analysis.tapes import taped
 from workbench.analysis.comparing.divergence import Divergence, first_divergence
 from workbench.config import ConfigError
-from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record
+from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import COLUMNS_READ
 
 RECORDS = simulated()[:900]
@@ -79,6 +79,19 @@ def test_a_run_that_ends_before_diverges_at_its_end(tape: xr.DataTree, tmp_path:
     assert found.event is not None and found.event >= 700 and "second run has no such event" in found.text()
     read = [i for i, r in enumerate(RECORDS) if i >= 700 and r.kind in COLUMNS_READ]
     assert found.event == read[0]
+
+
+def test_where_the_next_event_is_another_both_are_told(tape: xr.DataTree, tmp_path: Path) -> None:
+    at = next(i for i, r in enumerate(RECORDS) if i > 200 and r.kind == Kind.UPDATE_FOLDED)
+    learner = label_of(RECORDS[at].process)
+    other = altered(RECORDS[at], kind=Kind.SETTING_APPLIED)
+    found = against(tape, tmp_path / "b", [*RECORDS[:at], other, *RECORDS[at:]])
+    assert found is not None and found.column == "kind"
+    assert f": in A {learner} next folded an update (round " in found.text(("A", "B"))
+    assert f"); in B it applied a setting instead (event {at})" in found.text(("A", "B"))
+    assert f"in the first run {learner} next folded" in found.text()
+    short = against(tape, tmp_path / "c", RECORDS[:700])
+    assert short is not None and "; B has no such event" in short.text(("A", "B"))
 
 
 def test_a_child_is_compared_with_its_parent_event_by_event(tape: xr.DataTree, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import xarray as xr
 from workbench.analysis.comparing.curves import curves
 from workbench.analysis.comparing.divergence import Divergence, first_divergence, incomparable
 from workbench.analysis.comparing.figures import Figures, differences, distinct, figures_of, group_rows
-from workbench.analysis.comparing.settings import differing, groups_of, settings_of
+from workbench.analysis.comparing.settings import differing, groups_of, over_seeds, settings_of
 from workbench.analysis.efficiencies import RunLike, check_axis, opened, tokens_to
 from workbench.config import ConfigError
 
@@ -47,9 +47,12 @@ class Comparison:
     differences : dict of str to list
         Of each figure to that of the first run.
     groups : list of dict
-        Runs that share all settings but the seed, with intervals: `workbench.analysis.comparing.figures.group_rows`.
+        Runs of different seeds that share all other settings, with intervals (`group_rows` of `figures`).
     copies : list of int
         Runs that are bit for bit another of their group, and counted once.
+    repeats : list of int
+        Runs with the settings and the seed of another, though not bit for bit the same: no further observation over
+        seeds, so that each stands alone.
     reached : list of dict
         ``loss``, and of each run what it took (`REACHED`, None if it did not get there).
     axis : str
@@ -67,6 +70,7 @@ class Comparison:
     differences: dict[str, list[float | None]]
     groups: list[dict[str, Any]]
     copies: list[int]
+    repeats: list[int]
     reached: list[dict[str, Any]]
     axis: str
     curves: xr.Dataset
@@ -104,6 +108,7 @@ class Comparison:
             "differences": self.differences,
             "groups": self.groups,
             "copies": self.copies,
+            "repeats": self.repeats,
             "reached": self.reached,
             "axis": self.axis,
             "curves": {
@@ -160,8 +165,10 @@ def compare(
     labels = _labels(given, tapes)
     settings, figures = [settings_of(tape) for tape in tapes], [figures_of(tape) for tape in tapes]
     groups = groups_of(settings)
-    counted = [distinct(tapes, group) for group in groups]
+    own = [distinct(tapes, group) for group in groups]
     seeds = [(run.get("seed"), run.get("what-if seed")) if run is not None else ("unknown",) for run in settings]
+    split = [over_seeds(group, seeds) for group in own]
+    counted = sorted(part for parts in split for part in parts)
     whys = ["", *(incomparable(tapes[0], tape) for tape in tapes[1:])]
     return Comparison(
         labels=labels,
@@ -176,7 +183,8 @@ def compare(
         figures=figures,
         differences=differences(figures),
         groups=group_rows(figures, counted, seeds),
-        copies=sorted({i for group in groups for i in group} - {i for group in counted for i in group}),
+        copies=sorted({i for group in groups for i in group} - {i for group in own for i in group}),
+        repeats=sorted(i for parts in split for part in parts[1:] for i in part),
         reached=[_reached(tapes, loss) for loss in reach],
         axis=axis,
         curves=curves(tapes, labels, axis),

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from workbench.analysis.arrays.tables import NS, Array, run_span
-from workbench.analysis.comparing.sentences import ENDED, sentence
+from workbench.analysis.comparing.sentences import ENDED, RUNS, sentence
 from workbench.analysis.from_tape import tables_of
 from workbench.protocol.records import FIRST_LEARNER, SYNCER, Kind, Record, label_of
 from workbench.replay.columns import COLUMNS_READ
@@ -51,9 +51,9 @@ class Divergence(NamedTuple):
     merge: int
     time_s: float
 
-    def text(self) -> str:
-        """One line; its time counts from the start of rounds."""
-        return sentence(self)
+    def text(self, names: tuple[str, str] = RUNS) -> str:
+        """One line, with names of both runs; its time counts from the start of rounds."""
+        return sentence(self, names)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as plain data; digests in hexadecimal."""

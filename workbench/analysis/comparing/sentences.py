@@ -73,32 +73,52 @@ OF_KIND = {
 """The same where it hangs on the kind of the event."""
 
 
-def sentence(found: Divergence) -> str:
+TITLES = {
+    "faults.chaos": "faults drawn (chaos)",
+    "faults.scenario": "faults planned (scenario)",
+    "what-if without": "faults left out (what-if)",
+    "what-if seed": "seed of the what-if",
+}
+"""Settings that are no keys of a configuration, in words."""
+RUNS = ("the first run", "the second run")
+"""What both runs are called where they have no other names."""
+
+
+def sentence(found: Divergence, names: tuple[str, str] = RUNS) -> str:
     """A first divergence as one line; its time counts from the start of rounds.
 
     Examples
     --------
     >>> sentence(found)   # doctest: +SKIP
     'at 1.005 s, after 9 merges: the syncer merged (round 10, fragment 4); learners L0, L2 against L0, L1 (event 302)'
+    >>> sentence(other, ("A", "B"))   # doctest: +SKIP
+    'at 2 s, after 3 merges: in A L1 next folded an update (fragment 1); in B it applied a setting instead (event 75)'
     """
     number = found.event if found.event is not None else found.other_event
     at = f"at {found.time_s:.3f} s" if found.time_s >= 0 else "before rounds began"
     merges = f"after {found.merge:,} merge{'s' * (found.merge != 1)}"
     who = "the syncer" if found.process == "syncer" else found.process
+    if found.column == "kind":
+        who = f"in {names[0]} {who} next"
     places = ", ".join(f"{n} {v}" for n, v in (("round", found.round), ("fragment", found.fragment)) if v >= 0)
     where = f" ({places})" if places else ""
-    return f"{at}, {merges}: {who} {_did(found.kind)}{where}{_otherwise(found)} (event {number})"
+    return f"{at}, {merges}: {who} {_did(found.kind)}{where}{_otherwise(found, names)} (event {number})"
+
+
+def setting_title(key: str) -> str:
+    """A setting as people read it."""
+    return TITLES.get(key, key)
 
 
 def _did(kind: Any) -> str:
     return DID.get(str(kind), str(kind).replace("_", " "))
 
 
-def _otherwise(found: Divergence) -> str:
+def _otherwise(found: Divergence, names: tuple[str, str]) -> str:
     if found.column == ENDED:
-        return f"; the {'second' if found.other_event is None else 'first'} run has no such event"
+        return f"; {names[found.other_event is None]} has no such event"
     if found.column == "kind":
-        return f" where it {_did(found.other_value)} in the other run"
+        return f"; in {names[1]} it {_did(found.other_value)} instead"
     column = found.column.removeprefix("detail.").replace("_", " ")
     what = OF_KIND.get((found.kind, found.column)) or OF.get(found.column, column)
     show = _learners if found.column == "detail.learners" else _short

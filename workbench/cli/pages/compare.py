@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
+from workbench.analysis.comparing.sentences import setting_title
 from workbench.cli import output, words
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def settings(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
         if told > 1:
             yield "no setting differs" + (" among the others" if found.unknown else "")
         return
-    rows = [(key, *(_setting(value) for value in values)) for key, values in found.settings.items()]
+    rows = [(setting_title(key), *(_setting(value) for value in values)) for key, values in found.settings.items()]
     yield output.aligned("settings that differ", ("", *letters), rows)
 
 
@@ -93,7 +94,7 @@ def divergences(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
             yield f"{letter} is A: nothing that programs read, and no merge, differs"
         else:
             basis = "event by event" if divergence.basis == "programs" else "merge by merge"
-            yield Text(f"first divergence of {letter} from A ({basis}): {divergence.text()}")
+            yield Text(f"first divergence of {letter} from A ({basis}): {divergence.text(('A', letter))}")
     if any(found.divergences):
         yield Text("times count from the start of rounds", style="dim")
 
@@ -166,6 +167,9 @@ def groups(found: Comparison, letters: Sequence[str]) -> Iterator[Any]:
     if found.copies:
         copies = ", ".join(letters[i] for i in found.copies)
         yield Text(f"bit for bit another run, counted once: {copies}", style="dim")
+    if found.repeats:
+        repeats = ", ".join(letters[i] for i in found.repeats)
+        yield Text(f"settings and seed of a run before, so no further seed: {repeats}", style="dim")
 
 
 def _cell(name: str, told: dict[str, Any], first: bool) -> str:
