@@ -7,7 +7,7 @@ import pytest
 
 from tests.analysis.runs import FAULTS, rec, simulated
 from tests.analysis.tapes import taped
-from workbench.pages.courses import POINTS_MAX, Course, recorded_points
+from workbench.pages.courses import POINTS_MAX, Course, Point, recorded_points
 from workbench.pages.recording import Recording
 from workbench.pages.spans import Spans
 from workbench.pages.vitals import then_vitals
@@ -99,6 +99,35 @@ def test_a_course_begins_with_what_the_tape_knows(recording: Recording) -> None:
     course.begin(points)
     times = [point.time_s for point in course.points]
     assert times == sorted(times) and times[-1] == 1e6 and len(times) > 10
+
+
+def test_the_past_of_a_course_is_the_mean_over_learners_as_looks_would_have_found_it(recording: Recording) -> None:
+    found = [point for point, evaluated in recorded_points(recording.tape) if not evaluated]
+    steps, whole = recording.tape["steps"].dataset, [point for point in found if np.isfinite(point.loss)]
+    ended_s, loss, learner = steps["end_ns"].values / 1e9, steps["loss"].values, steps["learner"].values
+    before_faults = [point for point in whole if 1.2 < point.time_s < 1.9]
+    assert len(before_faults) > 2
+    for point in before_faults:
+        last = [loss[(learner == m) & (ended_s <= point.time_s)][-1] for m in range(3)]
+        assert (point.loss, point.least, point.most) == pytest.approx((np.mean(last), min(last), max(last)))
+
+
+def test_what_nobody_told_is_a_hole_in_the_course() -> None:
+    course = Course()
+    for time_s in (1.0, 1.2, 9.0, 9.2):
+        course.look({"elapsed_s": time_s, "learners": [{"loss": time_s, "connected": True}]})
+    losses = [point.loss for point in course.points]
+    assert np.isnan(losses).tolist() == [False, False, True, True, False, False]
+    assert [(point.time_s, point.most - point.least) for point in course.points[2:4]] == [(1.2, 0.0), (9.0, 0.0)]
+    course.begin([(Point(0.2 * number, 0.5), False) for number in range(5)])
+    course.begin([(Point(0.2 * number, 0.5), False) for number in range(40)])
+    times = [point.time_s for point in course.points if np.isfinite(point.loss)]
+    assert times == pytest.approx([*(0.2 * number for number in range(5)), 1.0, 1.2, 9.0, 9.2])
+    late = Course()
+    late.look({"elapsed_s": 5.0, "learners": [{"loss": 1.0, "connected": True}]})
+    for reached in (10, 24):
+        late.begin([(Point(0.2 * number, 0.5), False) for number in range(reached)])
+        assert any(np.isnan(point.loss) for point in late.points) == (reached == 10)
 
 
 def step_record(start_ms: int, end_ms: int, injected_ms: int = 0) -> object:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import dropwhile
 from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from workbench.analysis.arrays.presence import Presence, presences
+from workbench.analysis.arrays.tables import Array, Tables
+from workbench.analysis.from_tape import tables_of
+
 POINTS_MAX = 3000
 """Of more every second one is left out; the band between least and most keeps what it showed."""
 RECORDED_MAX = 400
+LOOKED_S = 0.2
+"""Between two looks at a run."""
+HOLE_S = 2.0
+"""Without a loss for longer there is a hole in the line."""
 
 
 class Point(NamedTuple):
@@ -21,7 +30,7 @@ class Point(NamedTuple):
     time_s : float
         Since the run began [s].
     loss : float
-        Mean over the learners of the loss of their last step, or a validation loss [nat per byte].
+        Mean over the learners of the loss of their last step, or a validation loss [nat per byte]; NaN: unknown.
     least, most : float
         Over the learners.
     """
@@ -36,7 +45,7 @@ class Course:
     """Attributes
     ----------
     points : list of Point
-        Of training, one for each look at the run.
+        Of training, one for each look at the run; where nobody told a loss for a while, two that bound a hole.
     evaluations : list of Point
     changes : int
         How often the points were thinned or begun anew: who drew them before draws all of them again.
@@ -46,12 +55,15 @@ class Course:
         self.points: list[Point] = []
         self.evaluations: list[Point] = []
         self.changes = 0
+        self._first_s = float("inf")
 
     def begin(self, recorded: Sequence[tuple[Point, bool]]) -> None:
-        """Take what a tape knows of the time before: points, and whether each is an evaluation."""
-        training = [point for point, evaluated in recorded if not evaluated]
-        first = self.points[0].time_s if self.points else float("inf")
-        self.points = [point for point in training if point.time_s < first] + self.points
+        """Take what a tape knows of the time before the first look: points, and whether each is an evaluation."""
+        training = [point for point, evaluated in recorded if not evaluated and point.time_s < self._first_s]
+        looked = list(dropwhile(lambda p: p.time_s < self._first_s or np.isnan(p.loss), self.points))
+        self.points = training
+        for point in looked:
+            self._take(point)
         known = {point.time_s for point in self.evaluations}
         more = [point for point, evaluated in recorded if evaluated and point.time_s not in known]
         self.evaluations = sorted([*more, *self.evaluations])
@@ -64,14 +76,43 @@ class Course:
             if one.get("loss") is not None and one.get("connected") and np.isfinite(one["loss"])
         ]  # fmt: skip
         if losses:
-            self.points.append(Point(status["elapsed_s"], sum(losses) / len(losses), min(losses), max(losses)))
+            self._first_s = min(self._first_s, status["elapsed_s"])
+            self._take(Point(status["elapsed_s"], sum(losses) / len(losses), min(losses), max(losses)))
         if len(self.points) > POINTS_MAX:
-            self.points = [_joined(*pair) for pair in zip(self.points[::2], self.points[1::2], strict=False)]
+            self.points = _thinned(self.points)
             self.changes += 1
+
+    def _take(self, point: Point) -> None:
+        last = self.points[-1] if self.points else point
+        if np.isfinite(last.loss) and np.isfinite(point.loss) and point.time_s - last.time_s > HOLE_S:
+            self.points += _hole(last, point)
+        self.points.append(point)
 
     def evaluated(self, point: Point) -> None:
         """Take a validation loss."""
         self.evaluations.append(point)
+
+
+def _hole(before: Point, after: Point) -> list[Point]:
+    """What bounds a hole: no loss, and a band without width, so that neither line nor band crosses it."""
+    return [Point(one.time_s, float("nan"), one.loss, one.loss) for one in (before, after)]
+
+
+def _thinned(points: Sequence[Point]) -> list[Point]:
+    """Every two neighbours as one; holes stay."""
+    found: list[Point] = []
+    waiting: Point | None = None
+    for point in points:
+        whole = np.isfinite(point.loss)
+        if waiting is not None and whole:
+            found.append(_joined(waiting, point))
+            waiting = None
+        elif whole:
+            waiting = point
+        else:
+            found += [waiting, point] if waiting is not None else [point]
+            waiting = None
+    return found if waiting is None else [*found, waiting]
 
 
 def _joined(a: Point, b: Point) -> Point:
@@ -79,19 +120,46 @@ def _joined(a: Point, b: Point) -> Point:
 
 
 def recorded_points(tape: xr.DataTree) -> list[tuple[Point, bool]]:
-    """What a tape knows: losses of steps in at most `RECORDED_MAX` bins, and evaluations (marked True)."""
-    steps, events = tape["steps"].dataset, tape["events"].dataset
-    ended_s, loss = steps["end_ns"].values / 1e9, steps["loss"].values.astype(float)
-    found: list[tuple[Point, bool]] = []
-    good = np.isfinite(loss)
-    if good.any():
-        ended_s, loss = ended_s[good], loss[good]
-        order = np.argsort(ended_s, kind="stable")
-        for part in np.array_split(order, min(RECORDED_MAX, len(order))):
-            of = loss[part]
-            point = Point(float(ended_s[part[-1]]), float(of.mean()), float(of.min()), float(of.max()))
-            found.append((point, False))
-    evals = tape["evals"].dataset
+    """What a tape knows: training at up to `RECORDED_MAX` times as looks would have found it, evaluations (True)."""
+    tables = tables_of(tape)
+    found = [(point, False) for point in _training(tables)]
+    events, evals = tape["events"].dataset, tape["evals"].dataset
     at_s = events["time_ns"].values[evals["event"].values] / 1e9
     pairs = zip(at_s.tolist(), evals["loss"].values.tolist(), strict=True)
     return found + [(Point(time_s, value), True) for time_s, value in pairs]
+
+
+def _training(tables: Tables) -> list[Point]:
+    """The loss of the last step of each learner, over those that were connected, time after time."""
+    ended = tables["steps"]["end_ns"] * 1e-9
+    if not len(ended):
+        return []
+    low, high = float(ended.min()), float(ended.max())
+    times = np.linspace(low, high, int(np.clip((high - low) / LOOKED_S, 1, RECORDED_MAX - 1)) + 1)
+    losses = np.array([_last_losses(tables, m, one, times) for m, one in enumerate(presences(tables))])
+    points: list[Point] = []
+    before: Point | None = None
+    for time_s, found in zip(times.tolist(), losses.T, strict=True):
+        there = found[np.isfinite(found)]
+        if not len(there):
+            continue
+        point = Point(time_s, float(there.mean()), float(there.min()), float(there.max()))
+        if before is not None and time_s - before.time_s > max(HOLE_S, 1.5 * (times[1] - times[0])):
+            points += _hole(before, point)
+        points.append(point)
+        before = point
+    return points
+
+
+def _last_losses(tables: Tables, learner: int, presence: Presence, times: Array) -> Array:
+    """Loss of a learner's last step at each time (time,); NaN while it was not connected."""
+    steps = tables["steps"]
+    mine = np.flatnonzero((steps["learner"] == learner) & np.isfinite(steps["loss"]))
+    mine = mine[np.argsort(steps["end_ns"][mine], kind="stable")]
+    last = np.searchsorted(steps["end_ns"][mine] * 1e-9, times, "right") - 1
+    spans = presence.connected * 1e-9
+    inside = ((times[:, None] >= spans[:, 0]) & (times[:, None] <= spans[:, 1])).any(1)
+    known = inside & (last >= 0)
+    found = np.full(len(times), np.nan)
+    found[known] = steps["loss"][mine][last[known]]
+    return found

@@ -92,7 +92,8 @@ class LossFigure:
             self._evaluated = len(evals)
 
     def _rows(self, points: list[Point], origin_s: float) -> dict[str, Any]:
-        means = [self._smoother.take(point.loss) for point in points]
+        taken = [(point.loss, self._smoother.take(point.loss)) for point in points]
+        means = [mean if loss == loss else loss for loss, mean in taken]
         around = {"least": [p.least for p in points], "most": [p.most for p in points]}
         return {**_dots(points, origin_s), **around, "smooth": means}
 

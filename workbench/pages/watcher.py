@@ -29,6 +29,8 @@ from workbench.views.states import OVER, began_s, state_of
 LOOK_EVERY_S = 0.2
 EVENTS_KEPT = 400
 RETRY_S = 0.5
+AGAIN_S = 10.0
+"""So long after the first look at a tape it is looked at again: a tape lies some seconds behind its run."""
 
 Status = dict[str, Any]
 
@@ -132,6 +134,7 @@ class Watcher:
                 if not began:
                     began = True
                     self._look_back()
+                    threading.Thread(target=self._look_again, name="looking back", daemon=True).start()
                 self._listen()
             except ConfigError:  # its supervisor begins, or ends
                 self._stopping.wait(RETRY_S)
@@ -141,6 +144,11 @@ class Watcher:
             with self.lock:
                 self.over = over
                 self.commands.ended()
+
+    def _look_again(self) -> None:
+        """Once more when the tape has caught up with what was looked at first."""
+        if not self._stopping.wait(AGAIN_S):
+            self._look_back()
 
     def _look_back(self) -> None:
         """The course of the loss before this server came."""
