@@ -95,6 +95,9 @@ def test_a_question_that_no_tape_can_answer_is_refused_in_a_sentence(pages: Serv
     page.get_by_label("to", exact=True).press("Tab")
     page.get_by_role("button", name="fork", exact=True).click()
     page.locator(".banner.bad", has_text="quorum").wait_for()
+    page.get_by_label("change", exact=True).select_option("grace")
+    page.locator(".banner.bad").wait_for(state="detached")
+    page.locator("select").and_(page.get_by_label("to", exact=True)).select_option("none")
     tab.close(pages.port)
 
 

@@ -12,6 +12,7 @@ import panel as pn
 from workbench.pages import commands, style
 from workbench.pages.clicks import Command
 from workbench.pages.fault_form import FaultForm
+from workbench.pages.forking import page_words
 from workbench.pages.session import Session
 from workbench.pages.settings_form import SettingsForm
 from workbench.pages.storm_form import StormForm
@@ -152,6 +153,6 @@ def clicks_html(kept: list[Command], *, may: bool = False) -> str:
 def _row(one: Command, may: bool) -> str:
     begin = f"<tr><td>{escape(one.what)}</td><td>{one.requested}</td>"
     if one.refused:
-        return f'{begin}<td colspan="3">✕ refused: {escape(one.refused)}</td></tr>'
+        return f'{begin}<td colspan="3">✕ refused: {escape(page_words(one.refused))}</td></tr>'
     undo = style.do("undo", "undo", f"undo: {one.what}", number=one.number) if may and one.can_be_undone else ""
     return f"{begin}<td>{escape(one.acknowledged) or '…'}</td><td>{escape(one.seen) or '…'}</td><td>{undo}</td></tr>"

@@ -17,6 +17,22 @@ PROGRESS = re.compile(r"merges (\d+/\d+)")
 ERROR = re.compile(r"^workbench(?: what-if)?: (?:error: )?(.+)$")
 
 
+FLAGGED, FLAG = re.compile(r"--set (\S+?)=([^\s);,]+)"), re.compile(r" \(--[a-z-]+\)")
+
+
+def page_words(sentence: str) -> str:
+    """A refusal without what is typed on a command line.
+
+    Examples
+    --------
+    >>> page_words("quorum = 9 of 4 learners; allowed: 1 to 4 (try --set quorum=4)")
+    'quorum = 9 of 4 learners; allowed: 1 to 4 (try quorum = 4)'
+    >>> page_words("ask from another round (--from-round) or for the whole (--resimulate)")
+    'ask from another round or for the whole'
+    """
+    return FLAG.sub("", FLAGGED.sub(r"\1 = \2", sentence))
+
+
 class Question(NamedTuple):
     """What is asked of a tape.
 
