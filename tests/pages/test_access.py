@@ -2,6 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -11,6 +15,7 @@ import pytest
 from tornado.iostream import StreamClosedError
 from tornado.websocket import WebSocketClosedError
 
+from tests.engine.real_runs import until
 from tests.pages.serving import Served, served
 from workbench.config import ConfigError
 from workbench.pages.access import Access, host_name, is_loopback, new_access
@@ -19,6 +24,7 @@ from workbench.pages.folders import Folders
 from workbench.pages.server import without_leavers
 
 VIEW, CONTROL = "v" * 20, "c" * 20
+ROOT = Path(__file__).parents[2]
 ACCESS = Access(VIEW, CONTROL)
 
 
@@ -124,6 +130,27 @@ def code(url: str, **headers: str) -> int:
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+def test_the_dashboard_behind_its_door_answers_as_the_server_does(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "panel", "serve", "apps/dashboard.py", "--auth-module", "apps/door.py",
+               "--address", "127.0.0.1", "--port", "0"]  # fmt: skip
+    tokens = {"WORKBENCH_RUNS": str(tmp_path), "WORKBENCH_VIEW_TOKEN": VIEW, "WORKBENCH_CONTROL_TOKEN": CONTROL}
+    with (tmp_path / "log").open("w+", encoding="utf-8") as log:
+        server = subprocess.Popen(command, env={**os.environ, **tokens}, cwd=ROOT, stdout=log, stderr=log)
+        try:
+            until(lambda: "running at" in (tmp_path / "log").read_text(encoding="utf-8"), "it listens")
+            port = re.findall(r"127.0.0.1:(\d+)", (tmp_path / "log").read_text(encoding="utf-8"))[0]
+            base = f"http://localhost:{port}/dashboard"
+            assert code(f"{base}?token={VIEW}") == 200
+            for url in (base, f"{base}?token={'x' * 20}", f"{base}/metadata", f"{base}/autoload.js"):
+                assert code(url) == 403, url
+            assert code(f"{base}?token={VIEW}", Host="evil.example") == 403
+            assert code(f"{base}/ws", Origin=f"http://localhost:{port}", **UPGRADE) == 403
+            assert VIEW not in (tmp_path / "log").read_text(encoding="utf-8").partition("running at")[2]
+        finally:
+            server.terminate()
+            server.wait(60)
 
 
 def test_nothing_is_answered_without_token_or_under_another_name(site: Served) -> None:

@@ -92,7 +92,7 @@ def test_q9_alive_reachable_and_contributed_are_three_counts_that_the_tape_confi
 
 
 def test_u7_a_server_that_is_started_again_is_noticed_and_no_click_counts_twice(
-    browser: Any, root: Path, run: Run
+    browser: Any, root: Path, run: Run, pictures: Path
 ) -> None:
     with served(root) as first:
         tab = opened(first, browser, run)
@@ -103,6 +103,10 @@ def test_u7_a_server_that_is_started_again_is_noticed_and_no_click_counts_twice(
     gone = time.monotonic()
     tab.page.get_by_text("The server of this page does not answer").first.wait_for()
     print(f"a server that is gone is said after {time.monotonic() - gone:.1f} s")
+    with served(root, Served(first.port, "", "")):  # tokens are drawn anew
+        tab.page.get_by_role("alert").get_by_text("This page's address is no longer valid").wait_for()
+        assert tab.page.locator(".notyf:visible").count() == 0
+        tab.picture(pictures, "stale")
     with served(root, first) as second:
         tab.page.reload()
         tab.cell(0, "training")

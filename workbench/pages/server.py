@@ -16,7 +16,7 @@ from workbench.pages.access import is_loopback
 from workbench.pages.addresses import Address
 from workbench.pages.door import Door
 from workbench.pages.session import show
-from workbench.pages.site import Site
+from workbench.pages.site import Site, silence_addresses
 
 MESSAGE_BYTES_MAX = 1 << 20
 """Nothing that a page has to say is longer."""
@@ -64,7 +64,7 @@ class Pages:
 
     def run(self) -> None:
         """Serve until Ctrl-C."""
-        logging.getLogger("tornado.access").setLevel(logging.CRITICAL)  # its lines hold addresses with their tokens
+        silence_addresses()
         logging.getLogger("bokeh.server.views.ws").setLevel(logging.ERROR)  # it warns of each visitor who leaves
         self._server.io_loop.asyncio_loop.set_exception_handler(without_leavers)
         self._server.start()

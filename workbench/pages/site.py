@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -177,6 +178,11 @@ class Site:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
+def silence_addresses() -> None:
+    """Keep the server's log free of addresses: they hold tokens."""
+    logging.getLogger("tornado.access").setLevel(logging.CRITICAL)
+
+
 @cache
 def site_of_environment() -> Site:
     """The site of ``panel serve``: WORKBENCH_RUNS, WORKBENCH_VIEW_TOKEN and WORKBENCH_CONTROL_TOKEN say what it is.
@@ -188,6 +194,7 @@ def site_of_environment() -> Site:
     site = Site(Folders([*runs, *demo_folder()]), new_access(view, control))
     print(f"workbench: add ?token={site.access.control} to the address; to let others look, "
           f"?token={site.access.view}", file=sys.stderr, flush=True)  # fmt: skip
+    silence_addresses()
     site.be_nice()
     site.get_ready()
     return site

@@ -105,6 +105,26 @@ export function render({ model, el }) {
   };
   const naming = setInterval(() => { name(); label(); }, 500);
 
+  let asking = 0;
+  const ask = async () => {  // a server that was started anew knows nothing of this page's token
+    const place = window.location.pathname.replace(/\/$/, "") + "/metadata" + window.location.search;
+    let status = 0;
+    try { status = (await fetch(place, { cache: "no-store" })).status; } catch { }
+    if (status !== 403 || !asking) return;
+    answered();
+    root.dataset.stale = "";
+    const bar = document.createElement("div");
+    bar.className = "wb-stale"; bar.setAttribute("role", "alert");
+    bar.textContent = "This page's address is no longer valid: the server was started anew. " +
+      "Open the address that it printed; what is shown here is old.";
+    document.body.prepend(bar);
+  };
+  const lost = () => { if (!asking && !("stale" in root.dataset)) asking = setInterval(ask, 1500); };
+  const answered = () => { clearInterval(asking); asking = 0; };
+  for (const one of Bokeh.documents) {
+    one.on_event("connection_lost", lost); one.on_event("client_reconnected", answered);
+  }
+
   const path0 = e => e.composedPath();
   const typing = e => path0(e).some(one => one.tagName && (
     /^(TEXTAREA|SELECT)$/.test(one.tagName) || one.isContentEditable
@@ -164,7 +184,7 @@ export function render({ model, el }) {
   });
   window.workbenchLeave = () => {
     window.workbenchLeave = null;
-    clearInterval(naming);
+    clearInterval(naming); answered();
     window.removeEventListener("keydown", key);
     window.removeEventListener("popstate", back);
     document.removeEventListener("click", click);
