@@ -128,7 +128,7 @@ def test_the_key_sheet_opens_on_a_question_mark_and_keys_in_fields_are_left_alon
     page.keyboard.press("Escape")
     sheet.wait_for(state="detached")
     assert tab.event == 700
-    page.get_by_label("to", exact=True).click()
+    page.get_by_role("textbox", name="to", exact=True).click()
     page.keyboard.type("t n e")
     assert tab.event == 700 and page.evaluate("document.documentElement.dataset.theme") == "light"
     tab.close(pages.port)

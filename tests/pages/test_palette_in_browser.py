@@ -80,7 +80,7 @@ def test_commands_are_found_by_typing_and_do_what_their_keys_do(tab: Tab) -> Non
     tab.at(Recording(DEMO).at_time(12.5))
     command(tab, "merge 99999")
     page.locator(".banner", has_text="there is no merge 99,999").wait_for()
-    page.get_by_label("to", exact=True).click()
+    page.get_by_role("textbox", name="to", exact=True).click()
     page.keyboard.press("Control+k")
     assert page.get_by_role("dialog").count() == 0
     command_sheet(tab)
