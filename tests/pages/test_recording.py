@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from tests.analysis.runs import FAULTS, rec, simulated
 from tests.analysis.tapes import taped
+from workbench.pages import exports
+from workbench.pages.addresses import Address
 from workbench.pages.courses import POINTS_MAX, Course, Point, recorded_points
 from workbench.pages.recording import Recording
 from workbench.pages.spans import Spans
@@ -15,6 +18,7 @@ from workbench.protocol.records import SYNCER, Kind, process_of
 from workbench.tape import TapeError
 from workbench.views.learner_cells import then_cell
 from workbench.views.states import STATES
+from workbench.views.tape_card import tape_card
 
 
 @pytest.fixture(scope="module")
@@ -182,3 +186,16 @@ def test_past_and_future_of_a_look_are_those_of_the_tape(recording: Recording, p
         mine = process == q
         assert until_s == recording.time_s[mine & past].max(initial=-np.inf)
         assert from_s == recording.time_s[mine & future].min(initial=np.inf)
+
+
+def test_a_report_says_in_words_what_everybody_was_and_counts_events_as_the_page_does(recording: Recording) -> None:
+    states = set()
+    for event in range(0, recording.count, 7):
+        html = exports._at_cursor(recording, Address("replay", event=event))
+        assert f"At event {event:,} of 0 to {recording.count - 1:,}, " in html
+        assert not re.search(r"\b[A-Z]{4,}\b|, g \d|\bn \d|versions? \d+ \d", html.split("<ul>")[1]), html
+        states |= set(re.findall(r"round \d+ of fragment \d+ ([a-z :]+)", html))
+    assert {"waits for its quorum", "pulls contributions"} <= states
+    learner = re.search(r"L0: .*", repr(recording.tape.wb.at(recording.count // 2)))
+    assert learner is not None and re.search(r"own step \d+, global step \d+, loss \S+ nat per byte", learner[0])
+    assert f"{recording.count:,}, numbered 0 to {recording.count - 1:,}" in tape_card(recording.tape)

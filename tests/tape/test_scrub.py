@@ -211,12 +211,15 @@ def test_a_tape_without_a_configuration_has_moments_too(plain: Any) -> None:
     assert then.validation == (4, 2.0)
     told = repr(then).splitlines()
     assert told[0].startswith(f"event {then.event}, {then.time_s:.3f} s from the start of rounds: 4 merges, ended (")
-    assert told[1] == "versions 2 2"
-    assert told[2] == "L0: alive, healed; n 3, g 4, loss 2, base 2 2"
+    assert told[1] == "fragments at versions 2, 2"
+    assert (
+        told[2]
+        == "L0: alive, healed; own step 3, global step 4, loss 2 nat per byte, fragments folded up to versions 2, 2"
+    )
     assert then.to_dict()["learners"][0]["base"] == (2, 2)
     middle: Moment = plain.wb.at(int(plain.wb.events(Kind.FRAGMENT_ARRIVED)["event"].values[0]))
     assert middle.rounds == (RoundThen(0, 0, 0, 1, "OPEN", middle.rounds[0].since_s, {0: "arrived"}),)
-    assert "round 0 (fragment 0): OPEN, L0 arrived" in repr(middle)
+    assert "round 0 of fragment 0 is open: nobody is ready yet; L0 arrived" in repr(middle)
 
 
 @pytest.mark.parametrize("arguments", [{}, {"event": 1, "time_s": 1.0}])

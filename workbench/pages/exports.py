@@ -119,8 +119,9 @@ def _at_cursor(recording: Recording, at: Address) -> str:
     said = recording.said(at.event)
     why = look.why.sentence if look.why is not None else look.untold
     learners = "".join(f"<li>{escape(line)}</li>" for line in repr(look.moment).splitlines()[1:])
+    when = f"{recording.time_s[at.event]:.2f} s from the start of rounds"
     return (
-        f"<h2>At event {at.event:,}, {recording.time_s[at.event]:.3f} s</h2><p>{escape(who(said))}: "
+        f"<h2>At event {at.event:,} of 0 to {recording.count - 1:,}, {when}</h2><p>{escape(who(said))}: "
         f"{escape(sentence(said))}</p><p>{escape(why)}</p><ul>{learners}</ul>"
     )
 

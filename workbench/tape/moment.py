@@ -153,20 +153,36 @@ class Moment:
         state = f"ended ({self.ended})" if self.ended else "rounds open" if self.began else "waits for learners"
         when = f"{self.time_s:.3f} s from the start of rounds" if self.time_s >= 0 else "before rounds began"
         lines = [
-            f"event {self.event}, {when}: {self.merges} merges, {state}, revision {self.revision}",
-            f"versions {' '.join(map(str, self.versions))}",
+            f"event {self.event:,}, {when}: {self.merges:,} merges, {state}, revision {self.revision} of the settings",
+            f"fragments at versions {', '.join(map(str, self.versions))}",
         ]
-        lines += [f"round {r.round} (fragment {r.fragment}): {r.state}{_answers(r)}" for r in self.rounds]
+        lines += [f"round {r.round:,} of fragment {r.fragment} {_state(r.state)}{_answers(r)}" for r in self.rounds]
         lines += [f"L{m.learner}: {_learner(m)}" for m in self.learners]
         return "\n".join(lines)
 
 
+STATES = {
+    "OPEN": "is open: nobody is ready yet",
+    "READY": "waits for its quorum",
+    "GRACE": "has its quorum and gives the others grace",
+    "PULLING": "pulls contributions",
+    "MERGING": "is being merged",
+    "COMMITTING": "is merged and not committed yet",
+}
+"""What a round does, by its state."""
+
+
+def _state(state: str) -> str:
+    return STATES.get(state, state.lower())
+
+
 def _answers(r: RoundThen) -> str:
-    return "".join(f", L{learner} {answer}" for learner, answer in sorted(r.answers.items()))
+    return "".join(f"; L{learner} {answer}" for learner, answer in sorted(r.answers.items()))
 
 
 def _learner(m: LearnerThen) -> str:
     marks = [word for word in ("alive", "connected", "healed", "stalled", "quarantined") if getattr(m, word)]
     words = [*(marks if m.alive or m.connected else ["not there"]), *m.faults]
-    base = " ".join(map(str, m.base))
-    return f"{', '.join(words)}; n {m.n}, g {m.g}, loss {m.loss:.4g}, base {base}"
+    loss = "no loss yet" if m.loss != m.loss else f"loss {m.loss:.4g} nat per byte"
+    bases = ", ".join("none" if version < 0 else str(version) for version in m.base)
+    return f"{', '.join(words)}; own step {m.n:,}, global step {m.g:,}, {loss}, fragments folded up to versions {bases}"

@@ -52,7 +52,7 @@ def _lines(tape: xr.DataTree, run: dict[str, Any]) -> list[tuple[str, str]]:
         ),
         ("validation loss", _losses(told)),
         ("faults", _faults(tape)),
-        ("events", f"{tape['events'].dataset.sizes['event']:,}"),
+        ("events", _events(tape["events"].dataset.sizes["event"])),
     ]
 
 
@@ -96,3 +96,8 @@ def _learners(tape: xr.DataTree) -> list[str]:
 
 def _share(value: float | None) -> str:
     return "none" if value is None else f"{value * 100:.1f} %"
+
+
+def _events(count: int) -> str:
+    """How many there are, and how they are numbered."""
+    return f"{count:,}, numbered 0 to {count - 1:,}" if count else "0"
