@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import threading
 from types import SimpleNamespace
 from typing import Any
@@ -68,13 +69,42 @@ def test_who_may_only_look_sends_nothing() -> None:
     clicks = Commands()
     watched: Any = SimpleNamespace(
         settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
-        stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1),
+        stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1), status=None,
     )  # fmt: skip
     for may, count in ((False, 0), (True, 1)):
         session: Any = SimpleNamespace(may_control=may, site=site)
         Controls(session, watched).act("kill", 0)
         assert len(sent) == len(clicks.kept) == count
     assert set(ACTIONS) == set(MEANINGS)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_buttons_and_form_have_one_target_and_what_makes_no_sense_for_it_is_off() -> None:
+    learners = [{"learner": m, "state": state, "connected": True, "healed": True} for m, state in enumerate(STATES)]
+    watched: Any = SimpleNamespace(
+        settings={}, lock=threading.Lock(), commands=Commands(), send=None, going=True,
+        stormer=SimpleNamespace(storm=Storm(3), missed=0, struck=0), targets=(0,), status={"learners": learners},
+    )  # fmt: skip
+    session: Any = SimpleNamespace(may_control=True, site=None)
+    controls = Controls(session, watched)
+    heard: list[int] = []
+    form, off = controls._faults, {}
+    controls.heard = heard.append
+    for learner in (1, 2, 0):
+        controls.choose(learner)
+        controls.update()
+        assert (f"Act on L{learner}" in controls._acts.object, form._target.value) == (True, learner)
+        off[learner] = set(re.findall(r'data-name="([^"]*)" disabled title="L', controls._acts.object))
+        assert form._inject.disabled == ("kill" in off[learner])
+    assert off == {1: set(ACTIONS), 2: set(ACTIONS) - {"revive", "remove"}, 0: set()}
+    assert form._target.options == {"L0": 0}
+    controls.choose(1)
+    assert "L1 was removed: it takes part no more" in form._meaning.object
+    form._target.value = 0
+    assert heard[-1] == 0
+
+
+STATES = ("running", "removed", "ended")
 
 
 @pytest.mark.parametrize("kind", list(Kind))

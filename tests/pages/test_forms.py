@@ -7,7 +7,7 @@ from workbench.pages import commands
 from workbench.pages.clicks import Commands
 from workbench.pages.fault_form import KINDS, number_of, usual_numbers
 from workbench.pages.forking import Question, sentence_of
-from workbench.pages.settings_form import text_of
+from workbench.pages.settings_form import SettingsForm, text_of
 from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
 from workbench.protocol.scenario import fault_of, keys_of
 
@@ -62,6 +62,13 @@ def test_a_change_is_undone_once_by_what_held_before() -> None:
     assert healed is not None and healed.request == {"verb": "heal", "target": 1}
     undone.answered({"revision": 5, "round": 12})
     assert undone.inverse is not None and undone.inverse().request["values"] == {"merge": "mean", "lead": 3}
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # Panel 2's names, which Panel 1.9 does not know
+def test_a_choice_is_wide_enough_for_its_longest_word() -> None:
+    form = SettingsForm({"weights": "uniform", "guard_nonfinite": True}, lambda command: None)
+    assert form._fields["weights"].width >= 8 * len("tokens2_per_step") + 40
+    assert form._fields["guard_nonfinite"].width < 144
 
 
 def test_settings_read_as_they_are_typed() -> None:

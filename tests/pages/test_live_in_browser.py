@@ -276,6 +276,14 @@ def test_a_learner_is_added_and_removed_by_clicks(watched: tuple[Tab, Run]) -> N
     page.get_by_role("button", name="remove", exact=True).click()
     tab.cell(LEARNERS, "removed")
     clicks(tab, f"remove L{LEARNERS}").get_by_text("nobody counts on it").wait_for()
+    off = page.get_by_role("button", name="kill", exact=True, disabled=True)
+    off.wait_for()
+    assert off.get_attribute("title") == f"L{LEARNERS} was removed: it takes part no more"
+    tab.field("of", f"L{LEARNERS}")
+    page.get_by_label("of", exact=True).select_option("L0")
+    page.get_by_role("heading", name="Act on L0").wait_for()
+    page.get_by_role("button", name="heal", exact=True).click()
+    clicks(tab, "heal L0").get_by_text("nothing was in force on it").wait_for()
     until(lambda: not lives(pid), "its process is gone")
 
 

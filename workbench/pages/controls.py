@@ -7,8 +7,6 @@ from functools import partial
 from html import escape
 from typing import Any
 
-import panel as pn
-
 from workbench.pages import commands, style
 from workbench.pages.clicks import Command
 from workbench.pages.fault_form import FaultForm
@@ -17,6 +15,7 @@ from workbench.pages.session import Session
 from workbench.pages.settings_form import SettingsForm
 from workbench.pages.storm_form import StormForm
 from workbench.pages.watcher import Watcher
+from workbench.views.states import state_of
 
 ACTIONS: dict[str, Callable[[int], Command]] = {
     "kill": partial(commands.fault, "kill", down_s=3.0),
@@ -49,16 +48,22 @@ class Controls:
     ----------
     session : Session
     watcher : Watcher
+
+    Attributes
+    ----------
+    learner : int
+        Whom the buttons act on, and the faults of the form.
+    heard : function (int)
+        Called with whom the form of faults was aimed at.
     """
 
     def __init__(self, session: Session, watcher: Watcher) -> None:
         self._session, self._watcher = session, watcher
         self.learner = 0
         self._asked_to_stop = False
-        self._chosen, self._clicks = style.html(""), style.html("")
-        self._stop: Any = style.button("stop the run", kind="danger", outline=True, margin=2)
-        self._stop.on_click(lambda _: self.stop())
-        self._faults = FaultForm(watcher.targets, self.send)
+        self.heard: Callable[[int], None] = self.choose
+        self._acts, self._clicks = style.html(""), style.html("")
+        self._faults = FaultForm(watcher.targets, self.send, lambda learner: self.heard(learner))
         self._settings = SettingsForm(watcher.settings, self.send)
         self._storm = StormForm(watcher, session)
         self.choose(0)
@@ -68,12 +73,8 @@ class Controls:
         if not self._session.may_control:
             note = "<h2>Controls</h2><p>You are looking on: acting needs the address with the control token.</p>"
             return style.card(style.html(note), self._clicks)
-        buttons = [self._button(name) for name in ACTIONS]
-        add: Any = style.button("add a learner", margin=2, description="one more, with the next id")
-        add.on_click(lambda _: self.add())
         return style.card(
-            self._chosen,
-            pn.FlexBox(*buttons, add, self._stop, gap="2px", margin=0, sizing_mode="stretch_width"),
+            self._acts,
             style.html('<h2 class="next">Any fault</h2>'),
             self._faults.panel(),
             style.html('<h2 class="next">Storm of faults at random</h2>'),
@@ -86,10 +87,24 @@ class Controls:
     def choose(self, learner: int) -> None:
         """Act on another learner from now on."""
         self.learner = learner
-        self._faults.choose(learner)
-        self._chosen.object = (
-            f'<h2>Act on L{learner} <span class="quiet" style="font-weight:400">(click a cell to choose)</span></h2>'
-        )
+        self._show()
+        self._faults.choose(learner, self._why_not("kill"))
+
+    def _show(self) -> None:
+        html = acts_html(self.learner, {name: self._why_not(name) for name in ACTIONS}, stopping=self._asked_to_stop)
+        if html != self._acts.object:
+            self._acts.object = html
+
+    def _why_not(self, action: str) -> str:
+        """Why an action makes no sense for the chosen learner, "" where it does."""
+        status = self._watcher.status
+        learners = status["learners"] if status is not None else []
+        state = state_of(learners[self.learner]) if self.learner < len(learners) else ""
+        if state in ("removed", "left"):
+            return f"L{self.learner} {'was removed' if state == 'removed' else 'has left'}: it takes part no more"
+        if state == "ended" and action not in ("revive", "remove"):
+            return f"L{self.learner} has ended: there is no process; revive it first"
+        return ""
 
     def act(self, name: str, learner: int) -> None:
         """Do what a button says."""
@@ -119,25 +134,41 @@ class Controls:
 
     def update(self) -> None:
         """Show what has become of the clicks, and the settings in force; under the watcher's lock."""
-        self._faults.offer(self._watcher.targets)
+        self._show()
+        self._faults.offer(self._watcher.targets, self._why_not("kill"))
         html = clicks_html(list(self._watcher.commands.kept), may=self._session.may_control and self._watcher.going)
         if html != self._clicks.object:
             self._clicks.object = html
         self._settings.update(self._watcher.settings)
         self._storm.update()
 
-    def _button(self, name: str) -> Any:
-        button = style.button(name, margin=2, description=MEANINGS[name])
-        button.on_click(lambda _: self.act(name, self.learner))
-        return button
-
     def stop(self) -> None:
         """End the run, the second time that this is asked for."""
         if not self._asked_to_stop:
-            self._asked_to_stop, self._stop.name = True, "really stop it?"
+            self._asked_to_stop = True
+            self._show()
             return
-        self._asked_to_stop, self._stop.name = False, "stop the run"
+        self._asked_to_stop = False
+        self._show()
         self.send(commands.stop())
+
+
+def acts_html(learner: int, why_not: dict[str, str], *, stopping: bool = False) -> str:
+    """Buttons for what is done most; one that makes no sense now is off, and says why to whoever hovers."""
+    acts = [_press(name, "act", MEANINGS[name], why_not.get(name, ""), name=name) for name in ACTIONS]
+    acts += [_press("add a learner", "add", "one more, with the next id")]
+    acts += [_press("really stop it?" if stopping else "stop the run", "stop", "ends the run in order; asks once more")]
+    return (
+        f'<h2>Act on L{learner} <span class="quiet" style="font-weight:400">(click a cell to choose)</span></h2>'
+        f'<div class="dos acts">{"".join(acts)}</div>'
+    )
+
+
+def _press(text: str, do: str, meaning: str, off: str = "", **data: str) -> str:
+    """A button of which the browser says what it means: beneath the pointer, after a while, until it is pressed."""
+    more = "".join(f' data-{key}="{escape(value)}"' for key, value in data.items())
+    off_or_on = f'disabled title="{escape(off)}"' if off else f'title="{escape(meaning)}"'
+    return f'<button type="button" class="do" data-do="{do}"{more} {off_or_on}>{escape(text)}</button>'
 
 
 def clicks_html(kept: list[Command], *, may: bool = False) -> str:

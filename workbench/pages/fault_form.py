@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from html import escape
 from typing import Any
 
 import panel as pn
@@ -25,9 +26,13 @@ class FaultForm:
     learners : sequence of int
         Whom a fault may strike.
     send : function (Command)
+    aimed : function (int)
+        Called with the learner that somebody aims at.
     """
 
-    def __init__(self, learners: Sequence[int], send: Callable[[Command], None]) -> None:
+    def __init__(
+        self, learners: Sequence[int], send: Callable[[Command], None], aimed: Callable[[int], None] = lambda _: None
+    ) -> None:
         self._send, self._learners = send, tuple(learners)
         self._kind: Any = style.select(name="fault", options=list(KINDS), value="kill", width=130, margin=4)
         self._target: Any = style.select(
@@ -35,36 +40,45 @@ class FaultForm:
         )
         self._fields: dict[str, Any] = {}
         self._box = pn.FlexBox(gap="2px", margin=0, align_items="end", sizing_mode="stretch_width")
-        self._meaning = style.html("")
+        self._meaning, self._off = style.html(""), ""
         self._inject: Any = style.button("inject", kind="primary", margin=4, width=80)
         self._inject.on_click(lambda _: self._on_inject())
         self._kind.param.watch(lambda _: self._show(), "value")
+        self._target.param.watch(lambda _: aimed(self._target.value), "value")
         self._show()
 
     def panel(self) -> Any:
         """The form."""
         return pn.Column(self._box, self._meaning, margin=0, sizing_mode="stretch_width")
 
-    def choose(self, learner: int) -> None:
-        """Aim at another learner."""
-        if learner in self._learners:
-            self._target.value = learner
+    def choose(self, learner: int, off: str = "") -> None:
+        """Aim at another learner; ``off``: why nothing can be done to it."""
+        self._target.param.update(options=_named(sorted({*self._learners, learner})), value=learner)
+        self._turn(off)
 
-    def offer(self, learners: Sequence[int]) -> None:
-        """Offer these targets; the chosen one stays, unless it has left."""
+    def offer(self, learners: Sequence[int], off: str = "") -> None:
+        """Offer these targets; the chosen one stays, whether it has left or not."""
         if tuple(learners) != self._learners:
-            self._learners = tuple(learners)
-            value = self._target.value
-            self._target.param.update(
-                options=_named(learners), value=value if value in learners else min(learners, default=None)
-            )
+            self._learners, value = tuple(learners), self._target.value
+            self._target.options = _named(sorted({*learners, *([] if value is None else [value])}))
+        self._turn(off)
+
+    def _turn(self, off: str) -> None:
+        if off != self._off:
+            self._off = off
+            self._say()
 
     def _show(self) -> None:
         kind = self._kind.value
         self._fields = {key: _field(key, text) for key, text in usual_numbers(kind).items()}
         self._target.disabled = kind in SYNCER_KINDS
         self._box[:] = [self._kind, self._target, *self._fields.values(), self._inject]
-        self._meaning.object = f'<p class="quiet">{FAULT_KINDS[kind].replace("`", "")}</p>'
+        self._say()
+
+    def _say(self) -> None:
+        off = "" if self._kind.value in SYNCER_KINDS else self._off
+        self._inject.disabled = bool(off)
+        self._meaning.object = f'<p class="quiet">{escape(off) or FAULT_KINDS[self._kind.value].replace("`", "")}</p>'
 
     def _on_inject(self) -> None:
         kind = self._kind.value

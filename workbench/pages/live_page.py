@@ -68,6 +68,7 @@ class _Live:
         self.grid = LearnerGrid(sizing_mode="stretch_width", margin=0)
         self.grid.heard = self._clicked
         self.controls = Controls(session, watcher)
+        self.controls.heard = lambda learner: self._clicked({"choose": learner})
         self.so_far, self.loss = SoFar(session.site, watcher.run.path), LossFigure()
         self.lanes = LiveLanes(session.site, watcher, choice_in(session.address.lanes))
         self.panes, self._theme = Panes(), LIGHT

@@ -61,7 +61,13 @@ class SettingsForm:
         choices = ("true", "false") if isinstance(self._in_force.get(key), bool) else CHOICES.get(key)
         if choices:
             options = sorted({*choices, now} - {""})
-            field: Any = style.select(name=key, options=options, value=now or options[0], width=144, margin=4)
+            field: Any = style.select(
+                name=key,
+                options=options,
+                value=now or options[0],
+                width=max(104, 44 + 8 * max(map(len, options))),
+                margin=4,
+            )
         else:
             low, high = RANGES.get(key, (None, None))
             hint = "" if low is None else f"{low:g} to {high:g}"

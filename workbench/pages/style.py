@@ -52,7 +52,10 @@ details.lanes {{ margin-bottom: 6px; }}
 details > summary {{ cursor: pointer; }}
 details > .dos {{ margin-top: 6px; }}
 summary:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
-button.do:hover {{ border-color: {TEXT}; }}
+button.do:disabled {{ opacity: .45; cursor: default; }}
+.acts button.do {{ padding: 4px 11px; }}
+.acts button.do[data-do="stop"] {{ border-color: {BAD}; }}
+button.do:hover:enabled {{ border-color: {TEXT}; }}
 button.do:focus-visible, a:focus-visible {{ outline: 2px solid {PAST}; outline-offset: 1px; }}
 .dos {{ display: flex; flex-wrap: wrap; gap: 6px; align-items: center; }}
 .grow {{ flex: 1 1 14em; }}
@@ -71,6 +74,10 @@ CARD_STYLE = {
 SPACE = 8
 SELECT = """select.bk-input:not([multiple]) { background-image: url('data:image/svg+xml;utf8,<svg version="1.1" \
 viewBox="0 0 25 20" xmlns="http://www.w3.org/2000/svg"><path d="M 0,0 25,0 12.5,20 Z" fill="%23808890"/></svg>'); }"""
+
+
+FOCUS = f".bk-btn:focus-visible {{ outline: 3px solid {TEXT} !important; outline-offset: 2px; }}"
+"""On whatever ground a button has, the line around it stands apart."""
 
 
 def html(text: str, **options: Any) -> pn.pane.HTML:
@@ -98,9 +105,10 @@ def button(name: str, *, kind: str = "", outline: bool = False, **options: Any) 
     """A button: plain, ``primary`` or ``danger``.  Panel 1.10 has other words for the looks of buttons than 1.9."""
     words = ("color", "variant") if "variant" in pn.widgets.Button.param else ("button_type", "button_style")
     looks = {words[0]: kind} if kind else {}
+    options["stylesheets"] = [FOCUS]
     if outline:  # its letters in the colour of danger are too faint on a dark ground
         looks[words[1]] = "outline"
-        options["stylesheets"] = [f".bk-btn {{ color: {TEXT} !important; border-color: {BAD} !important; }}"]
+        options["stylesheets"] += [f".bk-btn {{ color: {TEXT} !important; border-color: {BAD} !important; }}"]
     return pn.widgets.Button(name=name, **looks, **options)
 
 
