@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from workbench.config import ConfigError
 from workbench.pages.addresses import Address, address_in
-from workbench.pages.lane_choice import LaneChoice, choice_in, commands, lanes_html
+from workbench.pages.lane_choice import LaneChoice, choice_in, commands, lanes_html, lateness
 from workbench.pages.layouts import FORMAT, Layout, layout_of
 
 BEHIND = {0: 0.0, 1: 3.5, 2: 1.0, 3: 3.5}
@@ -33,6 +33,17 @@ def test_lanes_are_sorted_pinned_and_hidden_and_come_back() -> None:
     assert press(hidden, "idle").collapsed and not press(press(hidden, "idle"), "idle").collapsed
     assert press(press(hidden, "hidden", 3), "hidden", 0) == pinned
     assert press(choice, "nonsense") == press(choice, "hidden", 9) == choice
+
+
+def test_lanes_by_lateness_say_how_late_each_is() -> None:
+    late = lateness({"how": "late"}, "", BEHIND, "at event 7")
+    assert late == "Sorted by versions behind at event 7, mean over fragments: L1 3.5, L3 3.5, L2 1, L0 0."
+    assert lateness({"how": "pinned"}, late, {}) == late and lateness({"how": "number"}, late, BEHIND) == ""
+    sorted_ = press(LaneChoice(), "late")
+    assert late in lanes_html(sorted_, range(4), late=late)
+    assert late not in lanes_html(press(sorted_, "number"), range(4), late=late)
+    many = lateness({"how": "late"}, "", {m: float(m) for m in range(100)})
+    assert many.startswith("Sorted by versions behind, mean") and many.endswith("L88 88, 88 more.")
 
 
 def test_a_learner_that_is_added_gets_a_lane_below_the_others() -> None:

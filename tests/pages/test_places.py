@@ -51,6 +51,9 @@ def test_the_table_of_a_part_says_what_the_tape_holds(recording: Recording) -> N
     tokens = steps["tokens"].values[np.isin(steps["event"].values, np.flatnonzero(stepped))].sum()
     assert rows["tokens processed"][2] == tokens and rows["tokens processed"][1] == pytest.approx(tokens / 7)
     assert rows["training loss"][1] == pytest.approx(events["value"].values[stepped].mean(), rel=1e-6)
+    assert not any(np.isfinite(rows[f"{kind} loss"][2]) for kind in ("training", "validation")), (
+        "a sum of losses is none"
+    )
     assert 0 < rows["goodput (of so many learners)"][1] < 1 and rows["faults injected"][0] == 1
     html = range_html(recording.tape, 5.0, 12.0)
     assert f"{rows['merges'][0]:,}" in html and "tokens/s" in html and "nan" not in html

@@ -48,9 +48,15 @@ def one_line(path: Path, match: str) -> None:
 def test_damage_says_what_to_type(closed: Path, tape: Path, tmp_path: Path) -> None:
     snapshot = max((tape / "snapshots").iterdir(), key=lambda path: path.stat().st_size)
     snapshot.unlink()
-    one_line(tape, "is damaged .*no journal is beside it to make it anew: put back a copy")
+    one_line(
+        tape,
+        "is damaged, .*: a file of it is missing; .*, put back a copy of it: there is no journal beside it that could make it anew$",
+    )
     shutil.copy(closed / "journal", tmp_path / "journal")
-    one_line(tmp_path, rf"is damaged .*\(rm -r {tape}\) and open {tmp_path} again: its journal makes the tape anew")
+    one_line(
+        tmp_path,
+        rf"is damaged, .*, delete the folder \(rm -r {tape}\) and open {tmp_path} again: its journal makes the tape anew",
+    )
     shutil.rmtree(tape)
     assert open_tape(tmp_path).wb.records() == RECORDS
 
@@ -66,6 +72,12 @@ def test_altered_metadata_is_put_into_words() -> None:
     with pytest.raises(TapeError, match="the metadata of an array is no JSON") as caught, reading("tape"):
         json.loads('{"a": "\x01"}')
     assert "control character" not in str(caught.value)
+    again = "compressed data of an array are not as they were written; open it again, and if it says the same, put back"
+    with (
+        pytest.raises(TapeError, match=f"^tape is damaged, or was compacted since it was opened: {again}"),
+        reading("tape"),
+    ):
+        raise RuntimeError("Zstd decompression error: invalid input data")
     with pytest.raises(TapeError, match="lacks 'shape'"), reading("tape"):
         raise KeyError("shape")
 

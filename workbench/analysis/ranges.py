@@ -21,7 +21,7 @@ FROM = "s from the start of rounds"
 
 
 class _Row(NamedTuple):
-    """One quantity: how often, its mean and its total (of what has a course: the area under it), with their units."""
+    """One quantity: how often, its mean and its total, with their units; a loss has no total."""
 
     label: str
     number: int
@@ -63,7 +63,7 @@ def within(source: Source, start_s: float, end_s: float) -> xr.Dataset:
     )
     columns = {
         "count": ("1", "how many"), "mean": ("as in mean_unit", "mean"), "mean_unit": ("1", "unit of the mean"),
-        "total": ("as in total_unit", "total, or area"), "total_unit": ("1", "unit of the total"),
+        "total": ("as in total_unit", "total, where it means something"), "total_unit": ("1", "unit of the total"),
     }  # fmt: skip
     data = {
         name: ("quantity", [getattr(row, "number" if name == "count" else name) for row in rows], attrs(told))
@@ -99,7 +99,7 @@ def _steps(tables: Tables, start_s: float, end_s: float) -> list[_Row]:
     return [
         _Row("inner steps", count, _mean(took), "s a step", float(took.sum()), "learner s"),
         _Row("tokens processed", count, tokens / length, "tokens/s", tokens, "tokens"),
-        _Row("training loss", int(np.isfinite(loss).sum()), mean, "nat per byte", mean * length, "nat per byte s"),
+        _Row("training loss", int(np.isfinite(loss).sum()), mean, "nat per byte"),
     ]
 
 

@@ -89,15 +89,31 @@ WAYS = (
     ("all", "show all", "show all lanes, pin none"),
 )  # fmt: skip
 """Buttons for all lanes: what they say, their text, their meaning."""
-
-
+LATE_MAX = 12
+"""Learners of which is said how late they are."""
 IDLE = ("idle", "collapse idle times", "collapse idle times: draw narrow what nobody with a lane does anything in")
 
 
+def lateness(said: Mapping[str, Any], before: str, behind: Mapping[int, float], when: str = "") -> str:
+    """By how much each learner is late where lanes were sorted by that; ``before``: what was told until now.
+
+    Examples
+    --------
+    >>> lateness({"how": "late"}, "", {0: 0.0, 1: 2.25}, "at event 7")
+    'Sorted by versions behind at event 7, mean over fragments: L1 2.25, L0 0.'
+    """
+    if said.get("how") != "late":
+        return "" if said.get("how") == "number" else before
+    ordered = sorted(behind, key=lambda m: (-behind[m], m))
+    told = ", ".join(f"L{m} {behind[m]:.3g}" for m in ordered[:LATE_MAX])
+    rest = f", {len(ordered) - LATE_MAX:,} more" if len(ordered) > LATE_MAX else ""
+    return f"Sorted by versions behind{' ' * bool(when)}{when}, mean over fragments: {told}{rest}." if told else ""
+
+
 def lanes_html(
-    choice: LaneChoice, learners: Sequence[int], *, unfolded: bool = False, can_collapse: bool = False
+    choice: LaneChoice, learners: Sequence[int], *, unfolded: bool = False, can_collapse: bool = False, late: str = ""
 ) -> str:
-    """The buttons, folded up until they are wanted."""
+    """The buttons, folded up until they are wanted; ``late``: by how much learners are late, if that sorted them."""
     ways = "".join(do("lanes", text, meaning, how=how) for how, text, meaning in WAYS)
     if can_collapse:
         ways += do("lanes", IDLE[1], IDLE[2], pressed=choice.collapsed, how=IDLE[0])
@@ -106,9 +122,10 @@ def lanes_html(
     rows = "".join(_row(choice, m) for m in (*shown, *left_out))
     said = f"<b>Lanes</b>: {len(shown)} of {len(learners)} learners"
     pinned = ", ".join(f"L{m}" for m in choice.pinned if m in shown)
+    sorted_by = f'<p class="quiet">{escape(late)}</p>' if late and choice.order else ""
     note, state = f", {escape(pinned)} pinned" if pinned else "", " open" if unfolded else ""
     return (
-        f'<details class="lanes"{state}><summary>{said}{note}</summary><div class="dos">{ways}</div>'
+        f'<details class="lanes"{state}><summary>{said}{note}</summary><div class="dos">{ways}</div>{sorted_by}'
         f'<div class="chips">{rows}</div></details>'
     )
 

@@ -8,7 +8,7 @@ import panel as pn
 
 from workbench.pages import style
 from workbench.pages.figure_words import FigureWords
-from workbench.pages.lane_choice import LaneChoice, lanes_html
+from workbench.pages.lane_choice import LaneChoice, lanes_html, lateness
 from workbench.pages.live_figures import LaneFigure
 from workbench.pages.site import Site
 from workbench.pages.so_far import SoFar
@@ -39,7 +39,7 @@ class LiveLanes:
     def __init__(self, site: Site, watcher: Watcher, choice: LaneChoice) -> None:
         self._watcher, self.choice, self.is_whole = watcher, choice, False
         self._theme: Theme = LIGHT
-        self._unfolded, self._told_s = False, 0.0
+        self._unfolded, self._told_s, self._late = False, 0.0, ""
         self._figure = LaneFigure(choice.rows(range(watcher.learners)), watcher.began_s)
         self._whole = SoFar(site, watcher.run.path, ("swimlanes",), "lanes")
         self._words, self._said, self._ways = FigureWords("lanes"), style.html(""), style.html("")
@@ -68,6 +68,7 @@ class LiveLanes:
         status, self._unfolded = self._watcher.status, True
         learners = status["learners"] if status is not None else []
         behind = {one["learner"]: float(one.get("behind") or 0.0) for one in learners}
+        self._late = lateness(said, self._late, behind)
         self.arrange(self.choice.heard(said, range(self._watcher.learners), behind))
 
     def arrange(self, choice: LaneChoice) -> None:
@@ -79,7 +80,7 @@ class LiveLanes:
             self._figure.wear(self._theme)
             self._whole.draw_with(learners=rows)
             self._show()
-        html = lanes_html(choice, range(self._watcher.learners), unfolded=self._unfolded)
+        html = lanes_html(choice, range(self._watcher.learners), unfolded=self._unfolded, late=self._late)
         if self._said.object != html:
             self._said.object = html
 

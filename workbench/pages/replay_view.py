@@ -17,7 +17,7 @@ from workbench.pages.event_words import row_of
 from workbench.pages.exports import Shown
 from workbench.pages.fork_form import ForkForm
 from workbench.pages.inspector import inspector_html
-from workbench.pages.lane_choice import LaneChoice, choice_in, lanes_html
+from workbench.pages.lane_choice import LaneChoice, choice_in, lanes_html, lateness
 from workbench.pages.layouts import Layout, layout_of
 from workbench.pages.panes import Panes
 from workbench.pages.pattern_search import PatternSearch
@@ -73,7 +73,7 @@ class ReplayView:
     ) -> None:  # fmt: skip
         self._session, self.recording, self._document, self._browser = session, recording, document, browser
         self.asked: dict[str, Callable[..., None]] = {}
-        self._lanes, self._unfolded, self._at = choice_in(at.lanes), False, at
+        self._lanes, self._unfolded, self._late, self._at = choice_in(at.lanes), False, "", at
         self._ranged: tuple[float, float] | None = None
         self._look: Look | None = None
         self._counting = False
@@ -159,6 +159,7 @@ class ReplayView:
         elif what == "lanes" and "how" in said:
             self._unfolded = True
             behind = behind_then(self._look.moment) if self._look is not None else {}
+            self._late = lateness(said, self._late, behind, f"at event {at.event:,}")
             self._arrange(self._lanes.heard(said, self.recording.tape.wb.learners, behind))
         elif what == "table":
             self.drawing.turn_table(str(said.get("which")))
@@ -200,7 +201,9 @@ class ReplayView:
             self._show_lanes()  # whether they are unfolded is no part of the address
 
     def _show_lanes(self) -> None:
-        html = lanes_html(self._lanes, self.recording.tape.wb.learners, unfolded=self._unfolded, can_collapse=True)
+        html = lanes_html(
+            self._lanes, self.recording.tape.wb.learners, unfolded=self._unfolded, can_collapse=True, late=self._late
+        )
         if html != self._lane_box.object:
             self._lane_box.object = html
 

@@ -70,7 +70,7 @@ def remedy(path: str | Path) -> str:
     tape = Path(path)
     if (tape.parent / "journal").is_file():
         return f"delete the folder (rm -r {tape}) and open {tape.parent} again: its journal makes the tape anew"
-    return "no journal is beside it to make it anew: put back a copy"
+    return "put back a copy of it: there is no journal beside it that could make it anew"
 
 
 @contextmanager
@@ -91,9 +91,17 @@ def reading(what: str | Path) -> Iterator[None]:
         raise
     except BaseException as error:
         raise TapeError(
-            f"{what} is damaged or was compacted since it was opened ({_in_words(error)}); open it again, and if that "
-            f"does not help: {remedy(what)}"
+            f"{what} is damaged, or was compacted since it was opened: {_in_words(error)}; open it again, and if it "
+            f"says the same, {remedy(what)}"
         ) from error
+
+
+WORDS = {
+    "decompress": "compressed data of an array are not as they were written",
+    "requested range was invalid": "a file of it is shorter than it was",
+    "object not found": "a file of it is missing",
+}
+"""What damage the libraries below speak of, by a part of their own words."""
 
 
 def _in_words(error: BaseException) -> str:
@@ -102,4 +110,5 @@ def _in_words(error: BaseException) -> str:
         return "the metadata of an array is no JSON"
     if isinstance(error, KeyError):
         return f"the metadata of an array lacks {first_line(error)}"
-    return first_line(error)
+    text = first_line(error)
+    return next((words for part, words in WORDS.items() if part in text.lower()), text)
