@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from workbench.config import ConfigError
 from workbench.pages import commands
 from workbench.pages.clicks import Commands
-from workbench.pages.fault_form import KINDS, number_of, usual_numbers
+from workbench.pages.fault_form import KINDS, FaultForm, number_of, usual_numbers
 from workbench.pages.forking import Question, sentence_of
 from workbench.pages.settings_form import SettingsForm, text_of
 from workbench.protocol.faults import FAULT_KINDS, SYNCER_KINDS
@@ -69,6 +71,27 @@ def test_a_choice_is_wide_enough_for_its_longest_word() -> None:
     form = SettingsForm({"weights": "uniform", "guard_nonfinite": True}, lambda command: None)
     assert form._fields["weights"].width >= 8 * len("tokens2_per_step") + 40
     assert form._fields["guard_nonfinite"].width < 144
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+def test_what_no_message_can_carry_is_refused_in_the_forms() -> None:
+    sent: list[Any] = []
+    settings = SettingsForm({"quorum": 2}, sent.append)
+    for typed in ("99999999999999999999", "9" * 5000, "\udcff"):
+        settings._fields["quorum"].value = typed
+        settings._on_apply()
+    faults = FaultForm((0, 1), sent.append)
+    faults._kind.value = "lose_up"
+    for typed in ("9" * 400, "nan"):
+        faults._fields["count"].value = typed
+        faults._on_inject()
+    faults._kind.value = "slow"
+    for typed in ("1e400", "nan", "inf"):
+        faults._fields["factor"].value = typed
+        faults._on_inject()
+    assert [one.refused.partition("; ")[2] for one in sent[:3]] == ["allowed: 1 to 4096"] * 3
+    assert sent[0].refused == "quorum = 99999999999999999999 is out of range; allowed: 1 to 4096"
+    assert all("allowed: a " in one.refused and len(one.refused) < 200 for one in sent[3:]) and len(sent) == 8
 
 
 def test_settings_read_as_they_are_typed() -> None:

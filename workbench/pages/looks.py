@@ -38,9 +38,9 @@ SHEET_OF_PAGE = f"""
 :root {{ {_variables(LIGHT_COLOURS, "light")} }}
 :root[data-theme="dark"] {{ {_variables(DARK_COLOURS, "dark")} }}
 html, body {{ background: {GROUND}; color: {TEXT}; margin: 0; font-family: system-ui, sans-serif; }}
-.wb-stale {{ position: sticky; top: 0; z-index: 10000; padding: 10px 14px; background: {CARD}; font-weight: 600;
+.wb-stale {{ position: fixed; inset: 0 0 auto; z-index: 10000; padding: 10px 14px; background: {CARD}; font-weight: 600;
   border: 2px solid {BAD}; }}
-:root[data-stale] [data-root-id] {{ opacity: .45; filter: grayscale(1); pointer-events: none; }}
+.wb-stale::before {{ content: ""; position: fixed; inset: 0; z-index: -1; background: {GROUND}; opacity: .65; }}
 :root[data-stale] .notyf {{ display: none; }}
 dialog.wb {{ background: {CARD}; color: {TEXT}; border: 1px solid {LINE}; border-radius: 8px; padding: 14px 20px;
   max-width: min(640px, 92vw); max-height: 84vh; overflow: auto; font-size: 14px; }}
