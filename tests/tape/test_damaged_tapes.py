@@ -48,15 +48,11 @@ def one_line(path: Path, match: str) -> None:
 def test_damage_says_what_to_type(closed: Path, tape: Path, tmp_path: Path) -> None:
     snapshot = max((tape / "snapshots").iterdir(), key=lambda path: path.stat().st_size)
     snapshot.unlink()
-    one_line(
-        tape,
-        "is damaged, .*: a file of it is missing; .*, put back a copy of it: there is no journal beside it that could make it anew$",
-    )
+    said = "is damaged, .*: a file of it is missing; .*, "
+    one_line(tape, f"{said}put back a copy of it: there is no journal beside it that could make it anew$")
     shutil.copy(closed / "journal", tmp_path / "journal")
-    one_line(
-        tmp_path,
-        rf"is damaged, .*, delete the folder \(rm -r {tape}\) and open {tmp_path} again: its journal makes the tape anew",
-    )
+    anew = rf"delete the folder \(rm -r {tape}\) and open {tmp_path} again: its journal makes the tape anew"
+    one_line(tmp_path, said + anew)
     shutil.rmtree(tape)
     assert open_tape(tmp_path).wb.records() == RECORDS
 
