@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 
 from tests.analysis.runs import CONFIG, SECOND, simulated
 from workbench.analysis import ACCESSORS
@@ -17,7 +18,7 @@ from workbench.analysis.reports import REPORTS, ROWS
 from workbench.cli import output
 from workbench.cli.inspect import TABLES
 from workbench.cli.main import main
-from workbench.cli.pages import incidents, overview
+from workbench.cli.pages import incidents, overview, rounds
 from workbench.engine.layout import OUTCOME_FILE, write_private
 from workbench.protocol.faults import Fault
 from workbench.protocol.records import Kind
@@ -82,16 +83,23 @@ def test_the_overview_tells_the_story(small_run: Path, terminal: Callable[..., s
 
 
 def test_a_wait_in_which_no_merge_was_due_is_explained_beside_the_availability() -> None:
-    def said(quorum: int) -> str:
+    def report(quorum: int) -> dict[str, Any]:
         config = CONFIG.set(quorum=quorum)
         records = simulated((Fault("kill", 4 * SECOND, learner=1, for_ns=20 * SECOND),), config)
-        return overview.availability(REPORTS["overview"](tables(records), config)["rounds"])
+        found: dict[str, Any] = REPORTS["overview"](tables(records), config)["rounds"]
+        return found
 
-    assert re.fullmatch(r"100 %, longest wait for a merge \d+ ms", said(2))
-    wait = r"100 %, longest wait for a merge 2\d\.\d s"
-    why = r" \(a quorum could contribute for at most (\S+) (ms|s) of it at a stretch\)"
-    waited = re.fullmatch(wait + why, said(3))
-    assert waited and float(waited[1]) / (1e3 if waited[2] == "ms" else 1) < 5.0
+    def lines(quorum: int) -> list[str]:
+        return [str(line) for line in rounds.waits(report(quorum)) if isinstance(line, Text)]
+
+    assert re.fullmatch(r"100 %, longest wait for a merge \d+ ms", overview.availability(report(2)))
+    wait = r"100 %, longest wait for a merge (2\d\.\d s)"
+    why = "fewer learners than a quorum could contribute then; a merge was due for at most {} at a stretch"
+    asked = why.format(r"(\S+) (ms|s)")
+    waited = re.fullmatch(rf"{wait} \({asked}\)", overview.availability(report(3)))
+    assert waited and float(waited[2]) / (1e3 if waited[3] == "ms" else 1) < 5.0
+    assert f"the longest, {waited[1]}: {why.format(f'{waited[2]} {waited[3]}')}" in lines(3)
+    assert not any("the longest, " in line for line in lines(2))
 
 
 @pytest.mark.parametrize(

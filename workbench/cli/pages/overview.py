@@ -10,14 +10,13 @@ from rich.text import Text
 from workbench.cli import glyphs, output, words
 from workbench.cli.pages import incidents
 from workbench.cli.pages.ledger import fates_table, verdict
+from workbench.cli.pages.rounds import not_due
 
 Report = Mapping[str, Any]
 LEARNERS_MAX = 40
 SPARK_MAX = 40
 TOLD = 0.001
 """Shares below this are left to the table of goodput."""
-UNLIKE = 1.5
-"""A wait is explained if it lasted so many times as long as a merge was due at a stretch."""
 
 
 def show(report: Report, width: int) -> Iterator[Any]:
@@ -94,9 +93,8 @@ def availability(rounds: Report) -> str:
     """Return merge availability with what stands behind it."""
     waits = rounds["between_merges_s"]
     longest = f", longest wait for a merge {words.seconds(waits['max'])}" if waits["count"] else ""
-    due_s = max([rounds["gaps_from_s"], *(row["gap_s"] for row in rounds["gaps"])])
-    if waits["count"] and waits["max"] > UNLIKE * due_s:
-        longest += f" (a quorum could contribute for at most {words.seconds(due_s)} of it at a stretch)"
+    why = not_due(rounds)
+    longest += f" ({why})" if why else ""
     late = f"; {words.seconds(rounds['late_s'])} beyond the bound" if rounds["late_s"] else ""
     return f"{words.percent(rounds['merge_availability'])}{longest}{late}"
 

@@ -13,6 +13,8 @@ from workbench.cli import glyphs, output, words
 Report = Mapping[str, Any]
 BAR = 40
 FAULTS_SHOWN = 20
+UNLIKE = 1.5
+"""A wait is explained if it lasted so many times as long as a merge was due at a stretch."""
 
 
 def show(report: Report, width: int) -> Iterator[Any]:
@@ -69,6 +71,9 @@ def waits(report: Report) -> Iterator[Any]:
     """Yield the waits between merges, and those in which a merge was due."""
     between = words.three(report["between_merges_s"], words.seconds)
     yield Text(f"between two merges: {between}  (median / p95 / max)")
+    why = not_due(report)
+    if why:
+        yield Text(f"the longest, {words.seconds(report['between_merges_s']['max'])}: {why}")
     if report["self_stopped_s"]:
         yield Text(f"the syncer itself stood still {words.seconds(report['self_stopped_s'])} in all: counts in no wait")
     available = words.percent(report["merge_availability"])
@@ -89,6 +94,16 @@ def waits(report: Report) -> Iterator[Any]:
     hidden = report["gaps_found"] - len(rows)
     if hidden > 0:
         yield f"not shown: {words.plural(hidden, 'shorter one')}"
+
+
+def not_due(report: Report) -> str:
+    """Return why the longest wait for a merge is no lack of availability; empty if it is one, or none was long."""
+    waited = report["between_merges_s"]
+    due_s = max([report["gaps_from_s"], *(row["gap_s"] for row in report["gaps"])])
+    if not waited["count"] or waited["max"] <= UNLIKE * due_s:
+        return ""
+    due = words.seconds(due_s)
+    return f"fewer learners than a quorum could contribute then; a merge was due for at most {due} at a stretch"
 
 
 def faults_table(faults: list[Report]) -> Any:
