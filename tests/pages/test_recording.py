@@ -10,7 +10,7 @@ from tests.analysis.runs import FAULTS, rec, simulated
 from tests.analysis.tapes import taped
 from workbench.pages import exports
 from workbench.pages.addresses import Address
-from workbench.pages.courses import POINTS_MAX, Course, Point, recorded_points
+from workbench.pages.courses import POINTS_MAX, Course, Point, recorded_points, recorded_within
 from workbench.pages.recording import Recording
 from workbench.pages.spans import Spans
 from workbench.pages.vitals import then_vitals
@@ -132,6 +132,24 @@ def test_what_nobody_told_is_a_hole_in_the_course() -> None:
     for reached in (10, 24):
         late.begin([(Point(0.2 * number, 0.5), False) for number in range(reached)])
         assert any(np.isnan(point.loss) for point in late.points) == (reached == 10)
+
+
+def test_a_hole_is_filled_with_what_the_tape_knows_and_asked_about_once(recording: Recording) -> None:
+    course, known = Course(), [p for p, evaluated in recorded_points(recording.tape) if not evaluated]
+    ended_s = [point.time_s for point in known if np.isfinite(point.loss)]
+    low, high = ended_s[0] + 0.1, ended_s[-1] + 6.0
+    for time_s in (low, high, high + 9.0):
+        course.look({"elapsed_s": time_s, "learners": [{"loss": 2.0, "connected": True}]})
+    holes = course.holes()
+    assert holes == [(low, high), (high, high + 9.0)] and course.holes() == []
+    found = recorded_within(recording.tape, holes)
+    inside = [point for point in found if ended_s[0] < point.time_s < ended_s[-1]]
+    assert len(inside) > 10 and max(point.time_s for point in found) <= ended_s[-1] + 1e-9
+    changes = course.changes
+    course.fill(found)
+    times = [point.time_s for point in course.points]
+    assert times == sorted(times) and {point.time_s for point in inside} <= set(times) and course.changes > changes
+    assert course.holes() == [(found[-1].time_s, high)], "what is left is shorter, and the other was asked about"
 
 
 def step_record(start_ms: int, end_ms: int, injected_ms: int = 0) -> object:

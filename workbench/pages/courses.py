@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,10 @@ LOOKED_S = 0.2
 """Between two looks at a run."""
 HOLE_S = 2.0
 """Without a loss for longer there is a hole in the line."""
+
+
+Span = tuple[float, float]
+"""From when to when, since the run began [s]."""
 
 
 class Point(NamedTuple):
@@ -56,6 +60,7 @@ class Course:
         self.evaluations: list[Point] = []
         self.changes = 0
         self._first_s = float("inf")
+        self._asked: set[Span] = set()
 
     def begin(self, recorded: Sequence[tuple[Point, bool]]) -> None:
         """Take what a tape knows of the time before the first look: points, and whether each is an evaluation."""
@@ -87,6 +92,29 @@ class Course:
         if np.isfinite(last.loss) and np.isfinite(point.loss) and point.time_s - last.time_s > HOLE_S:
             self.points += _hole(last, point)
         self.points.append(point)
+
+    def holes(self) -> list[Span]:
+        """From when to when nobody told a loss, each told once: a tape may know more."""
+        found = [
+            (a.time_s, b.time_s)
+            for a, b in pairwise(self.points)
+            if np.isnan(a.loss) and np.isnan(b.loss) and a.time_s < b.time_s
+        ]
+        new = [span for span in found if span not in self._asked]
+        self._asked = set(found)
+        return new
+
+    def fill(self, recorded: Sequence[Point]) -> None:
+        """Take what a tape knows of the time in holes."""
+        points, self.points = self.points, []
+        for at, point in enumerate(points):
+            if np.isfinite(point.loss):
+                self._take(point)
+            elif at + 1 < len(points) and np.isnan(points[at + 1].loss):
+                for one in recorded:
+                    if point.time_s < one.time_s < points[at + 1].time_s:
+                        self._take(one)
+        self.changes += 1
 
     def evaluated(self, point: Point) -> None:
         """Take a validation loss."""
@@ -129,12 +157,24 @@ def recorded_points(tape: xr.DataTree) -> list[tuple[Point, bool]]:
     return found + [(Point(time_s, value), True) for time_s, value in pairs]
 
 
+def recorded_within(tape: xr.DataTree, spans: Sequence[Span]) -> list[Point]:
+    """What a tape knows of training in some spans of time, as looks would have found it."""
+    tables = tables_of(tape)
+    ended = tables["steps"]["end_ns"] * 1e-9
+    last = float(ended.max(initial=0.0))
+    found = [_within(tables, low, min(high, last)) for low, high in spans]
+    return [point for points in found for point in points if np.isfinite(point.loss)]
+
+
 def _training(tables: Tables) -> list[Point]:
     """The loss of the last step of each learner, over those that were connected, time after time."""
     ended = tables["steps"]["end_ns"] * 1e-9
-    if not len(ended):
+    return _within(tables, float(ended.min()), float(ended.max())) if len(ended) else []
+
+
+def _within(tables: Tables, low: float, high: float) -> list[Point]:
+    if high < low:
         return []
-    low, high = float(ended.min()), float(ended.max())
     times = np.linspace(low, high, int(np.clip((high - low) / LOOKED_S, 1, RECORDED_MAX - 1)) + 1)
     losses = np.array([_last_losses(tables, m, one, times) for m, one in enumerate(presences(tables))])
     points: list[Point] = []

@@ -15,7 +15,7 @@ from workbench.config import ConfigError, from_toml
 from workbench.engine.launch import Run
 from workbench.pages.clicks import Command, Commands
 from workbench.pages.commands import fault, send
-from workbench.pages.courses import Course, Point, recorded_points
+from workbench.pages.courses import Course, Point, recorded_points, recorded_within
 from workbench.pages.event_words import NOTABLE, Said, said_of
 from workbench.pages.spans import Spans
 from workbench.pages.storm import Stormer
@@ -141,14 +141,30 @@ class Watcher:
         if not self._stopping.is_set():
             self.run._reap()
             over = self.run.outcome()
+            self._fill()
             with self.lock:
                 self.over = over
                 self.commands.ended()
 
     def _look_again(self) -> None:
-        """Once more when the tape has caught up with what was looked at first."""
+        """Once more when the tape has caught up with what was looked at first; then for what was not heard."""
         if not self._stopping.wait(AGAIN_S):
             self._look_back()
+        while self.going and not self._stopping.wait(AGAIN_S):
+            self._fill()
+
+    def _fill(self) -> None:
+        """What of the course of the loss was not heard, from the tape."""
+        with self.lock:
+            holes = self.course.holes()
+        if not holes:
+            return
+        try:
+            points = recorded_within(open_tape(self.run.path), holes)
+        except (TapeError, OSError):  # its folder is gone, or a tape is being laid
+            return
+        with self.lock:
+            self.course.fill(points)
 
     def _look_back(self) -> None:
         """The course of the loss before this server came."""
