@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.ranges import within
-from workbench.pages.style import do
+from workbench.pages.style import do, wide
 
 NOTHING = (
     '<h2>Chosen part</h2><p class="quiet">Drag over the lanes or a figure over time, or press R at its start and again '
@@ -29,10 +29,11 @@ def range_html(tape: Any, start_s: float, end_s: float) -> str:
         )
     )
     head = f"<tr><th></th>{_head('count')}{_head('mean')}<th></th>{_head('total')}<th></th></tr>"
+    table = f"<table class='range'>{head}{rows}</table>"
     ways = do("range", "clear", "clear: choose no part", how="clear") + do("range", "look closer", how="fit")
     return (
         f"<h2>Chosen part: {start_s:.3f} to {end_s:.3f} s ({end_s - start_s:.3f} s)</h2>"
-        f"<table class='range'>{head}{rows}</table><div class='dos'>{ways}</div>"
+        f"{wide(table, 'numbers of the chosen part')}<div class='dos'>{ways}</div>"
     )
 
 
@@ -47,4 +48,4 @@ def _number(value: float) -> str:
 
 
 def _unit(value: float, unit: str) -> str:
-    return unit if np.isfinite(value) and unit != "1" else ""
+    return unit.replace("learner s", "learner\N{NO-BREAK SPACE}s") if np.isfinite(value) and unit != "1" else ""

@@ -87,9 +87,9 @@ def test_where_the_next_event_is_another_both_are_told(tape: xr.DataTree, tmp_pa
     other = altered(RECORDS[at], kind=Kind.SETTING_APPLIED)
     found = against(tape, tmp_path / "b", [*RECORDS[:at], other, *RECORDS[at:]])
     assert found is not None and found.column == "kind"
-    assert f": in A {learner} next folded an update (round " in found.text(("A", "B"))
+    assert f": in A, {learner} next folded an update (round " in found.text(("A", "B"))
     assert f"); in B it applied a setting instead (event {at})" in found.text(("A", "B"))
-    assert f"in the first run {learner} next folded" in found.text()
+    assert f"in the first run, {learner} next folded" in found.text()
     short = against(tape, tmp_path / "c", RECORDS[:700])
     assert short is not None and "; B has no such event" in short.text(("A", "B"))
 

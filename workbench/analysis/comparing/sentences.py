@@ -92,14 +92,14 @@ def sentence(found: Divergence, names: tuple[str, str] = RUNS) -> str:
     >>> sentence(found)   # doctest: +SKIP
     'at 1.005 s, after 9 merges: the syncer merged (round 10, fragment 4); learners L0, L2 against L0, L1 (event 302)'
     >>> sentence(other, ("A", "B"))   # doctest: +SKIP
-    'at 2 s, after 3 merges: in A L1 next folded an update (fragment 1); in B it applied a setting instead (event 75)'
+    'at 2 s, after 3 merges: in A, L1 next folded an update (fragment 1); in B it applied a setting instead (event 75)'
     """
     number = found.event if found.event is not None else found.other_event
     at = f"at {found.time_s:.3f} s" if found.time_s >= 0 else "before rounds began"
     merges = f"after {found.merge:,} merge{'s' * (found.merge != 1)}"
     who = "the syncer" if found.process == "syncer" else found.process
     if found.column == "kind":
-        who = f"in {names[0]} {who} next"
+        who = f"in {names[0]}, {who} next"
     places = ", ".join(f"{n} {v}" for n, v in (("round", found.round), ("fragment", found.fragment)) if v >= 0)
     where = f" ({places})" if places else ""
     return f"{at}, {merges}: {who} {_did(found.kind)}{where}{_otherwise(found, names)} (event {number})"
