@@ -20,6 +20,7 @@ def test_the_first_page_offers_the_demo_a_tiny_run_and_what_goes_on(
     tab = Tab(browser)
     tab.page.goto(pages.url(pages.control))
     tab.page.get_by_role("button", name="Start").wait_for()
+    tab.page.locator(".runs tr", has_text="demo").get_by_text("86 of").or_(tab.page.get_by_text("86 merges")).wait_for()
     tab.picture(pictures, "start")
     tab.page.get_by_role("link", name="Watch the demo tape").click()
     tab.page.locator(".row.at").wait_for()

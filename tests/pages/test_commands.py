@@ -69,7 +69,7 @@ def test_who_may_only_look_sends_nothing() -> None:
     clicks = Commands()
     watched: Any = SimpleNamespace(
         settings={}, lock=threading.Lock(), commands=clicks, config=SimpleNamespace(learners=2), send=None,
-        stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1), status=None,
+        stormer=SimpleNamespace(storm=Storm(2)), targets=(0, 1), status=None, going=True,
     )  # fmt: skip
     for may, count in ((False, 0), (True, 1)):
         session: Any = SimpleNamespace(may_control=may, site=site)

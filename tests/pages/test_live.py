@@ -95,10 +95,10 @@ def test_what_lasts_reaches_from_its_start_or_the_windows_to_now() -> None:
         spans.note(fault(0, 1.0 + number, kind, 2.0**62 / SECOND, fault=number, effect=1))
     spans.note(fault(1, 4.0, "kill", 5.0, fault=3, effect=1))
     spans.note(rec(Kind.PROCESS_ENDED, 4.1, SUPERVISOR, peer=process_of(1), value=1, reason="SIGKILL"))
-    seen = {one.name: (one.process, one.start_s, one.end_s) for one in spans.lasting(6.0, {0: 2.5})}
+    seen = {one.name or one.what: (one.process, one.start_s, one.end_s) for one in spans.lasting(6.0, {0: 2.5})}
     assert seen == {
         "slow": (process_of(0), 2.0, 6.0), "cut": (process_of(0), 3.0, 6.0), "down: kill": (process_of(1), 4.0, 6.0),
-        "not heard yet": (process_of(0), 3.5, 6.0),
+        "nothing heard yet": (process_of(0), 3.5, 6.0),
     }  # fmt: skip
     assert {one.start_s for one in spans.lasting(60.0, {})} == {50.0}
     assert not spans.tail.since(0).items

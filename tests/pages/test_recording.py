@@ -134,6 +134,19 @@ def test_what_nobody_told_is_a_hole_in_the_course() -> None:
         assert any(np.isnan(point.loss) for point in late.points) == (reached == 10)
 
 
+def test_points_far_apart_because_there_are_many_are_no_holes() -> None:
+    course = Course()
+    for second in range(3 * POINTS_MAX):
+        course.look({"elapsed_s": float(second), "learners": [{"loss": 2.0, "connected": True}]})
+    course.fill([])
+    course.begin([])
+    assert not any(np.isnan(point.loss) for point in course.points)
+    course = Course()
+    course.begin([(Point(9.0 * number, 2.0), False) for number in range(400)])
+    course.fill([])
+    assert not any(np.isnan(point.loss) for point in course.points)
+
+
 def test_a_hole_is_filled_with_what_the_tape_knows_and_asked_about_once(recording: Recording) -> None:
     course, known = Course(), [p for p, evaluated in recorded_points(recording.tape) if not evaluated]
     ended_s = [point.time_s for point in known if np.isfinite(point.loss)]

@@ -66,14 +66,16 @@ class Controls:
         self._faults = FaultForm(watcher.targets, self.send, lambda learner: self.heard(learner))
         self._settings = SettingsForm(watcher.settings, self.send)
         self._storm = StormForm(watcher, session)
+        self._card: Any = style.card()
         self.choose(0)
 
     def panel(self) -> Any:
         """Everything, or why there is nothing to press."""
         if not self._session.may_control:
             note = "<h2>Controls</h2><p>You are looking on: acting needs the address with the control token.</p>"
-            return style.card(style.html(note), self._clicks)
-        return style.card(
+            self._card = style.card(style.html(note), self._clicks)
+            return self._card
+        self._card = style.card(
             self._acts,
             style.html('<h2 class="next">Any fault</h2>'),
             self._faults.panel(),
@@ -83,6 +85,12 @@ class Controls:
             self._settings.panel(),
             self._clicks,
         )
+        return self._card
+
+    def end(self) -> None:
+        """The run is over: what was clicked stays, and nothing can be pressed."""
+        note = "<h2>Controls</h2><p>The run is over: nothing acts on it any more.</p>"
+        self._card[:] = [style.html(note), *([self._clicks] if self._watcher.commands.kept else [])]
 
     def choose(self, learner: int) -> None:
         """Act on another learner from now on."""
@@ -124,7 +132,7 @@ class Controls:
 
     def send(self, command: Command) -> None:
         """Hand a click to the run, unless this tab may not or it is refused already."""
-        if not self._session.may_control:
+        if not (self._session.may_control and self._watcher.going):
             return
         with self._watcher.lock:
             command.refused = command.refused or self._watcher.commands.why_not(command)

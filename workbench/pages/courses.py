@@ -60,12 +60,14 @@ class Course:
         self.evaluations: list[Point] = []
         self.changes = 0
         self._first_s = float("inf")
+        self._apart_s = HOLE_S
         self._asked: set[Span] = set()
 
     def begin(self, recorded: Sequence[tuple[Point, bool]]) -> None:
         """Take what a tape knows of the time before the first look: points, and whether each is an evaluation."""
         training = [point for point, evaluated in recorded if not evaluated and point.time_s < self._first_s]
         looked = list(dropwhile(lambda p: p.time_s < self._first_s or np.isnan(p.loss), self.points))
+        self._apart_s = max([self._apart_s, *(2 * (b.time_s - a.time_s) for a, b in pairwise(training[:2]))])
         self.points = training
         for point in looked:
             self._take(point)
@@ -82,14 +84,18 @@ class Course:
         ]  # fmt: skip
         if losses:
             self._first_s = min(self._first_s, status["elapsed_s"])
-            self._take(Point(status["elapsed_s"], sum(losses) / len(losses), min(losses), max(losses)))
+            self._take(Point(status["elapsed_s"], sum(losses) / len(losses), min(losses), max(losses)), HOLE_S)
         if len(self.points) > POINTS_MAX:
-            self.points = _thinned(self.points)
+            self.points, self._apart_s = _thinned(self.points), 2 * self._apart_s
             self.changes += 1
 
-    def _take(self, point: Point) -> None:
+    def _take(self, point: Point, apart_s: float = 0.0) -> None:
         last = self.points[-1] if self.points else point
-        if np.isfinite(last.loss) and np.isfinite(point.loss) and point.time_s - last.time_s > HOLE_S:
+        if (
+            np.isfinite(last.loss)
+            and np.isfinite(point.loss)
+            and point.time_s - last.time_s > (apart_s or self._apart_s)
+        ):
             self.points += _hole(last, point)
         self.points.append(point)
 

@@ -22,7 +22,7 @@ from workbench.views.smoothing import FAINT, Smoother
 
 LOSS_SAID = "Loss of training, the mean over learners within their least and most, and on held-out text, as it comes."
 LANE_HEIGHT, AROUND = 24, 70
-BOXES_MAX, NAMES_MAX = 1200, 60
+BOXES_MAX, BANDS_MAX = 1200, 60
 """Of the lanes: what a browser draws again at each tick."""
 
 
@@ -127,8 +127,7 @@ class LaneFigure:
         processes = [SYNCER, *(process_of(m) for m in rows)]
         self._heights = {process: self._lanes - 1 - row for row, process in enumerate(processes)}
         self._source = ColumnDataSource(_columns([], [], 0.0))
-        self._lasting = ColumnDataSource(_columns([], [], 0.0))
-        self._names = ColumnDataSource({"left": [], "middle": [], "name": []})
+        self._bands, self._lasting = (ColumnDataSource(_columns([], [], 0.0)) for _ in range(2))
         self._seen = 0
         height = AROUND + LANE_HEIGHT * self._lanes
         plot = _plot(f"what each process did in the last {WINDOW_S:.0f} s", height, "")
@@ -144,17 +143,17 @@ class LaneFigure:
         ]
         for ground in self._grounds:
             plot.add_layout(ground)
-        for source in (self._lasting, self._source):
+        for source in (self._bands, self._lasting, self._source):
             plot.quad(
                 left="left", right="right", bottom="low", top="high", source=source, fill_color="colour",
                 line_color="colour", fill_alpha="alpha", line_alpha="alpha",
             )  # fmt: skip
         self._written = [
             plot.text(
-                x="left", y=middle, text="name", source=source, text_baseline="middle", x_offset=3,
+                x="left", y="middle", text="name", source=source, text_baseline="middle", x_offset=3,
                 text_font_size="11px", text_font_style="bold",
             )
-            for source, middle in ((self._names, "middle"), (self._lasting, "middle"))
+            for source in (self._bands, self._lasting)
         ]  # fmt: skip
         plot.add_tools(HoverTool(tooltips="@what, @left{0.00} to @right{0.00} s"))
         self._plot = plot
@@ -174,16 +173,10 @@ class LaneFigure:
         """Stream what is new, draw what lasts up to now, and move on; ``unheard``: learners, and for how long [s]."""
         news = spans.tail.since(self._seen)
         self._seen = news.total
-        shown, rows = self._shown(news.items)
-        if shown:
-            columns = _columns(shown, rows, self._origin_s)
-            self._source.stream(columns, rollover=BOXES_MAX)
-            named = [place for place, one in enumerate(shown) if one.name]
-            if named:
-                self._names.stream(
-                    {key: [columns[key][place] for place in named] for key in ("left", "middle", "name")},
-                    rollover=NAMES_MAX,
-                )
+        for source, is_band, most in ((self._source, False, BOXES_MAX), (self._bands, True, BANDS_MAX)):
+            shown, rows = self._shown([one for one in news.items if one.is_band == is_band])
+            if shown:
+                source.stream(_columns(shown, rows, self._origin_s), rollover=most)
         lasting = _columns(*self._shown(spans.lasting(now_s, unheard)), self._origin_s)
         if lasting["left"] or self._lasting.data["left"]:
             self._lasting.data = lasting
@@ -206,7 +199,7 @@ def _columns(shown: Sequence[Span], rows: Sequence[int], origin_s: float) -> dic
         "low": [row - one.height / 2 for row, one in zip(rows, shown, strict=True)],
         "high": [row + one.height / 2 for row, one in zip(rows, shown, strict=True)], "middle": list(rows),
         "what": [one.what for one in shown], "colour": [one.colour for one in shown],
-        "alpha": [0.4 if one.name else 0.85 for one in shown], "name": [one.name for one in shown],
+        "alpha": [0.4 if one.is_band else 0.85 for one in shown], "name": [one.name for one in shown],
     }  # fmt: skip
 
 

@@ -106,6 +106,10 @@ class LiveLanes:
             self._told_s = now_s
             self._tell()
 
+    def end(self, *, shown: bool) -> None:
+        """The run is over: the whole of it is drawn once more, its last seconds stay."""
+        self._whole.tick(shown=shown and self.is_whole, over=True)
+
     def _tell(self) -> None:
         self._words.tell(LAST_SAID, self._figure.pane.object, self._figure.names)
 

@@ -11,8 +11,10 @@ import panel as pn
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import REPLAY, START
+from workbench.pages.badges import preset_words
 from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.controls import Controls
+from workbench.pages.ended import ended_html
 from workbench.pages.event_words import row_of
 from workbench.pages.lane_choice import choice_in
 from workbench.pages.layouts import Layout, layout_of
@@ -22,18 +24,17 @@ from workbench.pages.live_lanes import LiveLanes
 from workbench.pages.panes import Panes
 from workbench.pages.session import Session
 from workbench.pages.so_far import SoFar
+from workbench.pages.telling import STALE_S, telling
 from workbench.pages.vitals import live_html
 from workbench.pages.watcher import Watcher
 from workbench.pages.widgets import EventList, LearnerGrid
 from workbench.pages.work import Shares
-from workbench.views.learner_cells import live_cell
+from workbench.views.learner_cells import ended_cell, live_cell
 from workbench.views.palette import LIGHT, THEMES
-from workbench.views.states import syncer_silence
 
 TICK_MS = 200
 SHARE_MAX = 0.25
 """Of one core that the ticks of all live pages together take at most: where they take longer they come less often."""
-STALE_S = 3.0
 EVENTS_SHOWN = 40
 
 
@@ -77,7 +78,7 @@ class _Live:
         self.browser.heard = self._heard
         self.not_shown = style.html("")
         self._seen_events: tuple[int, int, float | None] = (-1, -1, None)
-        self._problem = ""
+        self._problem, self._ended = "", False
         self.with_merges = pn.widgets.Checkbox(name="with merges", margin=(0, 4))
         self._callback: Any = None
         self._due_s = 0.0
@@ -206,64 +207,54 @@ class _Live:
         watcher = self.watcher
         with watcher.lock:
             status, over, heard_s = watcher.status, watcher.over, watcher.heard_s
-            self._say(status, over, time.monotonic() - heard_s)
+            self._say(time.monotonic() - heard_s)
             self.loss.update(watcher.course, watcher.began_s)
-            self.so_far.tick(shown=status is not None and "figure" not in self.panes.hidden)
+            self.so_far.tick(shown=status is not None and "figure" not in self.panes.hidden, over=over is not None)
             self.controls.update()
             self._list()
-            if status is not None:
-                now_s = status["elapsed_s"] + (0.0 if over else min(time.monotonic() - heard_s, STALE_S))
+            if over is not None:
+                self._end()
+            elif status is not None:
+                now_s = status["elapsed_s"] + min(time.monotonic() - heard_s, STALE_S)
                 watcher.spans.flush(now_s)
                 if self.lanes.is_behind:
                     self._offer()
                 shares = watcher.spans.shares(now_s, watcher.began_s, status["learners"])
                 self.lanes.tick(now_s, shares.unheard, shown="lanes" not in self.panes.hidden)
                 self._numbers(status, shares, watcher.spans.contributed(now_s))
-        if over is not None and self._callback is not None:
-            self._callback.stop()
+
+    def _end(self) -> None:
+        """The run is over: numbers of the whole run, nothing to press; figures are drawn once more."""
+        watcher = self.watcher
+        if not self._ended:
+            self._ended = True
+            self.controls.end()
+            self._offer()
+        self.lanes.end(shown="lanes" not in self.panes.hidden)
+        if watcher.status is not None:
+            _put(self.vitals, ended_html(watcher.whole, watcher.status))
+            self.grid.cells = [ended_cell(one) for one in watcher.status["learners"]]
 
     def _numbers(self, status: dict[str, Any], shares: Shares, contributed: set[int]) -> None:
         may = self.session.may_control and self.watcher.going
         self.vitals.object = live_html(status, shares, contributed)
-        cells = [live_cell(one, may_control=may) for one in status["learners"]]
-        if self.watcher.over is not None:
-            cells = [{**cell, "word": "ended", "sign": "·", "colour": "#808080"} for cell in cells]
-        self.grid.cells = cells
+        self.grid.cells = [live_cell(one, may_control=may) for one in status["learners"]]
 
-    def _say(self, status: dict[str, Any] | None, over: tuple[int, str] | None, silent_s: float) -> None:
+    def _say(self, silent_s: float) -> None:
         """Header and banner: what the run is doing, and what to do where it does nothing."""
         name, config = self.session.address.run, self.watcher.config
-        phase, bad, said, way_on = "● live", False, "", ""
-        if over is not None:
-            code, line = over
-            phase, bad = "○ over", code != 0
-            said = f"The run is over: {line or 'it ended as it should'} (exit code {code})."
-            way_on = f'Step through what it did: <a href="{escape(self.session.link(REPLAY, name))}">open its tape</a>.'
-        elif status is None:
-            phase, said = "… starting", "The run is starting: its supervisor loads JAX, then the learners come."
-        elif silent_s > STALE_S:
-            phase, bad = "◌ silent", True
-            said = f"The run has not answered for {silent_s:.0f} s; what you see is older than that."
-            way_on = "It may be busy. If it was killed, this page says so within seconds."
-        elif status["phase"] != "running":
-            phase = f"… {status['phase'].replace('_', ' ')}"
-            said = (
-                "The learners are starting; rounds begin when they are there." if status["phase"] == "starting" else ""
-            )
-            said = str(status.get("storage_full") or said)
-        elif said := syncer_silence(status):
-            phase, bad, said = "◌ syncer silent", True, f"The syncer is {said}."
-            way_on = "Learners train on; one that has died is started again, one that is stopped goes on with SIGCONT."
-        links = [("its tape so far", self.session.link(REPLAY, name)), ("runs", self.session.link(START))]
-        badges = [phase, f"preset {config.preset}" if config.preset else "", f"seed {config.seed}",
+        tape, runs = self.session.link(REPLAY, name), self.session.link(START)
+        told = telling(self.watcher, silent_s, tape, runs)
+        links = [("its tape" if self.watcher.over else "its tape so far", tape)] * told.has_tape + [("runs", runs)]
+        badges = [told.phase, preset_words(config), f"seed {config.seed}",
                   "" if self.session.may_control else "view only"]  # fmt: skip
         _put(self.header, style.header_html(name, badges, links))
-        if self._problem and not said:
-            said, bad = self._problem, True
-        if said:
-            _put(self.banner, style.banner_html(said, way_on, bad=bad))
-        if self.banner.visible != bool(said):
-            self.banner.visible = bool(said)
+        if self._problem and not told.said:
+            told = told._replace(said=self._problem, bad=True)
+        if told.said:
+            _put(self.banner, style.banner_html(told.said, told.way_on, bad=told.bad))
+        if self.banner.visible != bool(told.said):
+            self.banner.visible = bool(told.said)
 
     def _list(self) -> None:
         watcher, with_merges = self.watcher, bool(self.with_merges.value)

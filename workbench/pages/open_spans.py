@@ -45,6 +45,11 @@ class Span(NamedTuple):
     height: float
     name: str = ""
 
+    @property
+    def is_band(self) -> bool:
+        """Whether it stands behind what the process did."""
+        return self.colour in (VERMILLION, UNHEARD)
+
 
 class _Open(NamedTuple):
     process: int
@@ -139,11 +144,13 @@ class OpenSpans:
 
     def at(self, now_s: float, low_s: float, unheard: dict[int, float]) -> list[Span]:
         """What lasts now, as far as it lies behind ``low_s``; ``unheard``: learners, and how long nothing was heard."""
-        found = [
-            Span(process_of(m), max(low_s, now_s - for_s), now_s, "nothing heard yet", UNHEARD, 0.6, "not heard yet")
-            for m, for_s in unheard.items()
-        ]
-        return found + [one.span(now_s, low_s) for one in (*self._faults.values(), *self._downs.values())]
+        lasting = [one.span(now_s, low_s) for one in (*self._faults.values(), *self._downs.values())]
+        named = {one.process for one in lasting}
+        for m, for_s in unheard.items():
+            name = "" if process_of(m) in named else "not heard yet"
+            since_s = max(low_s, now_s - for_s)
+            lasting.append(Span(process_of(m), since_s, now_s, "nothing heard yet", UNHEARD, 0.6, name))
+        return lasting
 
 
 def _is_there(learners: Sequence[dict[str, Any]], learner: int) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +11,8 @@ from workbench.analysis.arrays.tables import details_of, since_began
 from workbench.analysis.from_tape import tables_of
 from workbench.analysis.merge_reasons import Why
 from workbench.analysis.timelines import Timeline, timeline
+from workbench.config import from_toml
+from workbench.pages.badges import preset_words
 from workbench.pages.event_words import NOTABLE, Said, asked_for, labels, missed_by
 from workbench.protocol.records import Kind, process_of
 from workbench.tape import TapeError, open_tape
@@ -150,13 +151,12 @@ class Recording:
         return totals_at(self.tape, event) if self._totals_told else None
 
     def badges(self) -> list[str]:
-        """What the run was: preset and seed."""
-        config = tomllib.loads(str(self.tape.attrs.get("config") or ""))
-        named = [
-            f"preset {config['preset']}" if config.get("preset") else "",
-            f"seed {config['seed']}" if "seed" in config else "",
-        ]
-        return [one for one in named if one]
+        """What the run was: preset, with what was changed of it, and seed."""
+        text = str(self.tape.attrs.get("config") or "")
+        if not text.strip():
+            return []
+        config = from_toml(text)
+        return [one for one in (preset_words(config), f"seed {config.seed}") if one]
 
     def timeline(self, name: str) -> Timeline:
         """The events along an axis."""

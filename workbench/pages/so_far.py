@@ -45,6 +45,7 @@ class SoFar:
         self._theme: Theme = LIGHT
         self._under_way: Future[tuple[Any, float]] | None = None
         self._due_s, self._options = 0.0, dict[str, Any]()
+        self._over = self._is_last = False
         given = names or [name for name in COURSES if name != "loss"]
         options = {name.replace("_", " "): name for name in given}
         first = FIRST if FIRST in given else given[0]
@@ -82,13 +83,16 @@ class SoFar:
         """Draw as soon as may be."""
         self._due_s = 0.0
 
-    def tick(self, *, shown: bool) -> None:
-        """Take over what has been drawn, and have it drawn anew when it is time."""
+    def tick(self, *, shown: bool, over: bool = False) -> None:
+        """Take over what has been drawn, and have it drawn anew when it is time; once more when the run is ``over``."""
         if self._under_way is not None and self._under_way.done():
             self._take(self._under_way)
             self._under_way = None
+        if over and not self._over:
+            self._over = True
+            self.soon()
         if self._under_way is None and shown and time.monotonic() >= self._due_s:
-            self._due_s = float("inf")
+            self._due_s, self._is_last = float("inf"), self._over
             asked = self._path, str(self.choice.value), self._theme.name, self._options
             self._under_way = self._site.drawing.submit(_drawn, *asked)
 
@@ -97,13 +101,15 @@ class SoFar:
         try:
             figure, took_s = done.result()
         except (TapeError, ConfigError, OSError) as error:  # the tape has only just begun
-            self.said.object = f'<p class="quiet">{escape(str(error))}</p>'
+            said = "the run is over, and its tape cannot be read" if self._is_last else str(error)
+            self.said.object = f'<p class="quiet">{escape(said)}</p>'
         else:
             self.pane.object = figure
             self._tell()
             wait_s = max(EVERY_S, took_s / SHARE)
-            self.said.object = f'<p class="quiet">drawn from the tape, again every {wait_s:.0f} s</p>'
-        if self._due_s == float("inf"):  # nothing else was chosen meanwhile
+            again = ": the run is over" if self._is_last else f", again every {wait_s:.0f} s"
+            self.said.object = f'<p class="quiet">drawn from the tape{again}</p>'
+        if self._due_s == float("inf") and not self._is_last:  # nothing else was chosen meanwhile
             self._due_s = time.monotonic() + wait_s
 
 

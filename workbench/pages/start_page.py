@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from html import escape
 from typing import Any
+
+import panel as pn
 
 from workbench.config import ConfigError
 from workbench.pages import style
 from workbench.pages.addresses import COMPARE, LIVE, REPLAY
 from workbench.pages.browser import Browser
 from workbench.pages.demo import DEMO
+from workbench.pages.run_list import RunList
 from workbench.pages.session import Session
 from workbench.tape import being_written
 
@@ -52,28 +56,34 @@ def _recorded(session: Session, names: list[str], left_out: int) -> Any:
         body = f'<p class="quiet">No recorded run lies below {where} yet. Start one beside this card, or type<br>' \
                "<code>workbench train --preset tiny-4 --out runs/first</code></p>"  # fmt: skip
         return style.card(style.html(f"<h2>▸ Watch a recorded run</h2><p>{said}</p>{body}"))
-    rows = "".join(
-        f'<tr><td><a href="{escape(session.link(REPLAY, name))}">{escape(name)}</a></td></tr>'
-        for name in names[:LISTED_MAX]
-    )
+    runs = _listed(session, names, lambda name: _to(session, REPLAY, name, name))
     more = max(0, len(names) - LISTED_MAX) + left_out
     note = f'<p class="quiet">not shown: {more:,} older ones; give their folder to workbench serve</p>' if more else ""
-    return style.card(
-        style.html(f'<h2>▸ Watch a recorded run</h2><p>{said}</p><table class="runs">{rows}</table>{note}')
-    )
+    return style.card(style.html(f"<h2>▸ Watch a recorded run</h2><p>{said}</p>"), runs.pane, style.html(note))
+
+
+def _listed(session: Session, names: list[str], links: Callable[[str], str]) -> RunList:
+    """The newest of some runs; what is said of them comes when the page is there."""
+    rows = [(session.site.folders.path(name), links(name)) for name in names[:LISTED_MAX]]
+    runs = RunList(session.site, rows)
+    pn.state.onload(runs.fill)
+    return runs
+
+
+def _to(session: Session, page: str, name: str, text: str) -> str:
+    return f'<a href="{escape(session.link(page, name))}">{escape(text)}</a>'
 
 
 def _running(session: Session, names: list[str]) -> Any:
     said = "Runs that train at this moment, whoever started them."
-    rows = "".join(
-        f'<tr><td><a href="{escape(session.link(LIVE, name))}">{escape(name)}</a></td>'
-        f'<td><a href="{escape(session.link(REPLAY, name))}">its tape so far</a></td></tr>'
-        for name in names[:LISTED_MAX]
-    )
     more = len(names) - LISTED_MAX
     note = f'<p class="quiet">not shown: {more:,}</p>' if more > 0 else ""
-    body = f'<table class="runs">{rows}</table>{note}' if rows else '<p class="quiet">None goes on right now.</p>'
-    return style.card(style.html(f"<h2>● Attach to a running one</h2><p>{said}</p>{body}"))
+    heading = f"<h2>● Attach to a running one</h2><p>{said}</p>"
+    if not names:
+        return style.card(style.html(f'{heading}<p class="quiet">None goes on right now.</p>'))
+    tape = "its tape so far"
+    runs = _listed(session, names, lambda n: f"{_to(session, LIVE, n, n)} · {_to(session, REPLAY, n, tape)}")
+    return style.card(style.html(heading), runs.pane, style.html(note))
 
 
 def _starter(session: Session, browser: Browser) -> Any:

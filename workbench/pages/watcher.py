@@ -16,6 +16,7 @@ from workbench.engine.launch import Run
 from workbench.pages.clicks import Command, Commands
 from workbench.pages.commands import fault, send
 from workbench.pages.courses import Course, Point, recorded_points, recorded_within
+from workbench.pages.ended import Whole, whole_run
 from workbench.pages.event_words import NOTABLE, Said, said_of
 from workbench.pages.spans import Spans
 from workbench.pages.storm import Stormer
@@ -30,7 +31,7 @@ LOOK_EVERY_S = 0.2
 EVENTS_KEPT = 400
 RETRY_S = 0.5
 AGAIN_S = 10.0
-"""So long after the first look at a tape it is looked at again: a tape lies some seconds behind its run."""
+"""So often holes are looked for and filled from the tape, which lies some seconds behind its run."""
 
 Status = dict[str, Any]
 
@@ -48,6 +49,8 @@ class Watcher:
         When that was [s, monotonic].
     over : (int, str) or None
         Exit code and last line of a run that has ended.
+    whole : Whole or None
+        What its tape says of a run that has ended; None until that has been read.
     events, merges : Tail of (float, Said)
         Notable events, and merges, with the run's time [s].
     routine, missed : int
@@ -65,6 +68,7 @@ class Watcher:
         self.status: Status | None = None
         self.heard_s = time.monotonic()
         self.over: tuple[int, str] | None = None
+        self.whole: Whole | None = None
         self.events: Tail[tuple[float, Said]] = Tail(EVENTS_KEPT)
         self.merges: Tail[tuple[float, Said]] = Tail(EVENTS_KEPT)
         self.routine = self.missed = 0
@@ -141,10 +145,13 @@ class Watcher:
         if not self._stopping.is_set():
             self.run._reap()
             over = self.run.outcome()
-            self._fill()
             with self.lock:
                 self.over = over
                 self.commands.ended()
+            whole = whole_run(self.run.path)
+            with self.lock:
+                self.whole = whole
+            self._fill()
 
     def _look_again(self) -> None:
         """Once more when the tape has caught up with what was looked at first; then for what was not heard."""

@@ -23,6 +23,12 @@ def live_cell(one: dict[str, Any], *, may_control: bool) -> Cell:
     return cell(str(one["label"]), state, one.get("step"), one.get("behind"), one.get("loss"), notes, button)
 
 
+def ended_cell(one: dict[str, Any]) -> Cell:
+    """A learner of a run that is over: ended, unless it had left or failed before; nothing to press."""
+    kept = state_of(one) if one["state"] in ("removed", "left", "failed") else "ended"
+    return {**live_cell(one, may_control=False), "word": kept, "sign": STATES[kept], "colour": COLOURS[kept]}
+
+
 def then_cells(moment: Moment) -> list[Cell]:
     """All learners that the run had at a moment of a tape."""
     return [then_cell(one, moment) for one in moment.learners if one.expected]
