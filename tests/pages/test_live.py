@@ -13,6 +13,7 @@ from tests.analysis.tapes import taped
 from workbench.analysis.arrays.time_shares import shares_within
 from workbench.analysis.from_records import tables
 from workbench.pages.event_words import said_of, sentence
+from workbench.pages.live_figures import Following
 from workbench.pages.recording import Recording
 from workbench.pages.spans import WINDOW_S, Spans
 from workbench.pages.vitals import live_html
@@ -120,6 +121,21 @@ def test_what_lasted_before_the_page_came_is_drawn_from_its_left_edge() -> None:
     assert [(one.name, one.start_s) for one in spans.lasting(31.0, {})] == [("slow", 21.0), ("down", 21.0)]
     spans.look([{**one, "state": "running", "connected": True, "acting": []} for one in learners], 33.0)
     assert not spans.lasting(34.0, {})
+
+
+def test_a_range_follows_its_data_until_somebody_zooms_and_after_a_reset() -> None:
+    following = Following()
+    for high in (10.0, 20.0):
+        following.follow(0.0, high)
+        assert (following.range.start, following.range.end) == (-0.05 * high, 1.05 * high)
+    reset = following.range.reset_start, following.range.reset_end
+    following.range.update(start=3.0, end=4.0)
+    following.follow(0.0, 40.0)
+    assert (following.range.start, following.range.end) == (3.0, 4.0)
+    assert (following.range.reset_start, following.range.reset_end) == reset
+    following.range.update(start=reset[0], end=reset[1])
+    following.follow(0.0, 40.0)
+    assert following.range.end == 42.0
 
 
 def test_injected_sleep_is_drawn_apart_from_the_step() -> None:

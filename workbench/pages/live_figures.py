@@ -22,6 +22,7 @@ from workbench.views.smoothing import FAINT, Smoother
 
 LOSS_SAID = "Loss of training, the mean over learners within their least and most, and on held-out text, as it comes."
 LANE_HEIGHT, AROUND = 24, 70
+MARGIN = 0.05
 BOXES_MAX, BANDS_MAX = 1200, 60
 """Of the lanes: what a browser draws again at each tick."""
 
@@ -29,6 +30,30 @@ BOXES_MAX, BANDS_MAX = 1200, 60
 def time_label(began_s: float | None) -> str:
     """What an axis of time says: from the start of rounds, from that of the run while they have not begun."""
     return "time since the run began [s]" if began_s is None else "time since the start of rounds [s]"
+
+
+class Following:
+    """A range that follows the data until somebody zooms, and again after a reset.
+
+    A range that fits itself in the browser stops for good when the server hands it back what it has just said.
+
+    Attributes
+    ----------
+    range : Range1d
+    """
+
+    def __init__(self) -> None:
+        self.range = Range1d(start=0.0, end=1.0)
+        self._set = (0.0, 1.0)
+
+    def follow(self, low: float, high: float) -> None:
+        """Show these and what lies between them, with a margin, unless somebody looks at something else."""
+        margin = MARGIN * (high - low or 1.0)
+        start, end = low - margin, high + margin
+        if (self.range.start, self.range.end) == self._set != (start, end):
+            self._set = start, end
+            self.range.update(start=start, end=end)
+        self.range.update(reset_start=self._set[0], reset_end=self._set[1])
 
 
 class LossFigure:
@@ -49,6 +74,9 @@ class LossFigure:
         plot.legend.orientation, plot.legend.location = "horizontal", "top_right"
         plot.legend.border_line_color, plot.legend.padding = None, 2
         self._plot, self._raw, self._mean = plot, raw, mean
+        self._across, self._along = Following(), Following()
+        self._fitted: tuple[Any, ...] = ()
+        plot.x_range, plot.y_range = self._across.range, self._along.range
         self._words = FigureWords("loss")
         self.smoothing: Any = style.select(name="smoothing", options=SMOOTHINGS, value=-1, width=120, margin=0)
         self.smoothing.param.watch(lambda change: self._smooth(change.new), "value")
@@ -90,6 +118,18 @@ class LossFigure:
         if len(evals) > self._evaluated:
             self._evals.stream(_dots(evals[self._evaluated :], origin_s))
             self._evaluated = len(evals)
+        known = course.changes, len(points), len(evals), began_s
+        if known != self._fitted:
+            self._fitted = known
+            self._fit(points, evals, origin_s)
+
+    def _fit(self, points: list[Point], evals: list[Point], origin_s: float) -> None:
+        """Let the axes follow what is drawn."""
+        values = [v for p in (*points, *evals) for v in (p.least, p.loss, p.most) if v == v]
+        if values:
+            times = [p.time_s - origin_s for p in (*points[:1], *points[-1:], *evals[:1], *evals[-1:])]
+            self._across.follow(min(times), max(times))
+            self._along.follow(min(values), max(values))
 
     def _rows(self, points: list[Point], origin_s: float) -> dict[str, Any]:
         taken = [(point.loss, self._smoother.take(point.loss)) for point in points]
