@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from concurrent.futures import Future
@@ -14,11 +15,12 @@ import pytest
 from tests.analysis.runs import CONFIG, simulated
 from tests.analysis.tapes import taped
 from workbench.config import RunConfig
+from workbench.engine.layout import OUTCOME_FILE, PLAN_FILE
 from workbench.pages import so_far
 from workbench.pages.badges import preset_words
 from workbench.pages.clicks import Commands
 from workbench.pages.controls import Controls
-from workbench.pages.ended import GONE, Whole, ended_html, sentence, way_on, whole_run
+from workbench.pages.ended import GONE, Whole, ended_html, sentence, was_lost, way_on, whole_run
 from workbench.pages.so_far import SoFar
 from workbench.protocol.live_storm import Storm
 from workbench.views.learner_cells import ended_cell
@@ -50,6 +52,15 @@ def test_who_stopped_a_run_and_how_to_go_on_are_said() -> None:
         "The run is over: the supervisor is gone (exit code 3), after 7 of 20 merges."
     )
     assert "<code>workbench resume &#x27;/runs/a b&#x27;</code>" in way_on(Path("/runs/a b"), cut, TAPE, RUNS)
+
+
+@pytest.mark.parametrize(("left", "lost"), [("outcome 0", False), ("outcome 3", True), ("plan", True), ("", False)])
+def test_a_run_that_was_lost_is_told_from_one_that_ended(tmp_path: Path, left: str, lost: bool) -> None:
+    if left.startswith("outcome"):
+        (tmp_path / OUTCOME_FILE).write_text(json.dumps({"code": int(left[-1]), "line": ""}), encoding="utf-8")
+    if left:
+        (tmp_path / PLAN_FILE).write_text("{}", encoding="utf-8")
+    assert was_lost(tmp_path) == lost
 
 
 def test_cells_of_a_run_that_is_over_keep_who_was_removed() -> None:

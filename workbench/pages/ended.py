@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from workbench.analysis.reports.facts import CUT_OFF, FINISHED, STOPPED, facts
 from workbench.analysis.summary import summary
 from workbench.config import ConfigError
+from workbench.engine.layout import PLAN_FILE, read_outcome
 from workbench.pages import style
 from workbench.pages.vitals import MERGES, QUORUM
 from workbench.tape import TapeError, open_tape
@@ -93,7 +94,18 @@ def way_on(path: Path, whole: Whole | None, tape: str, runs: str) -> str:
     look = f'Step through what it did: <a href="{escape(tape)}">open its tape</a>.'
     if whole is None or whole.state not in (STOPPED, CUT_OFF):
         return look
-    return f"{look} To go on with it: <code>{escape(f'workbench resume {shlex.quote(str(path))}')}</code>"
+    return f"{look}{resume_html(path)}"
+
+
+def resume_html(path: Path) -> str:
+    """How to go on with a run that was stopped or lost."""
+    return f" To go on with it: <code>{escape(f'workbench resume {shlex.quote(str(path))}')}</code>"
+
+
+def was_lost(path: Path) -> bool:
+    """Whether a run of real processes failed, or its supervisor left without a word."""
+    outcome = read_outcome(path)
+    return outcome[0] != 0 if outcome is not None else (path / PLAN_FILE).exists()
 
 
 def ended_html(whole: Whole | None, status: dict[str, Any]) -> str:

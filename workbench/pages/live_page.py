@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import panel as pn
@@ -14,7 +15,7 @@ from workbench.pages.addresses import REPLAY, START
 from workbench.pages.badges import preset_words
 from workbench.pages.browser import Browser, sheet_of
 from workbench.pages.controls import Controls
-from workbench.pages.ended import ended_html
+from workbench.pages.ended import ended_html, resume_html, was_lost
 from workbench.pages.event_words import row_of
 from workbench.pages.lane_choice import choice_in
 from workbench.pages.layouts import Layout, layout_of
@@ -45,15 +46,16 @@ def make(session: Session) -> Any:
     try:
         watcher = session.site.watcher(path)
     except ConfigError as error:
-        return _gone(session, str(error))
+        return _gone(session, path, str(error))
     return _Live(session, watcher).layout()
 
 
-def _gone(session: Session, sentence: str) -> Any:
+def _gone(session: Session, path: Path, sentence: str) -> Any:
     name = session.address.run
     way_on = (
         f'Its tape may be looked through: <a href="{escape(session.link(REPLAY, name))}">open the tape</a>, '
         f'or <a href="{escape(session.link(START))}">choose another run</a>.'
+        f"{resume_html(path) if was_lost(path) else ''}"
     )
     links = [("runs", session.link(START))]
     said = style.banner(sentence, way_on, html_way_on=True)
