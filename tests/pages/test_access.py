@@ -19,7 +19,7 @@ from tests.engine.real_runs import until
 from tests.pages.serving import Served, served
 from workbench.config import ConfigError
 from workbench.pages.access import Access, host_name, is_loopback, new_access
-from workbench.pages.addresses import Address, address_in, token_of
+from workbench.pages.addresses import Address, address_in, address_of, token_of, unread
 from workbench.pages.folders import Folders
 from workbench.pages.server import without_leavers
 
@@ -79,6 +79,8 @@ def test_an_address_of_a_comparison_names_all_its_runs_in_order() -> None:
     assert (found.run, found.others) == ("b", ("a", "c"))
     assert address_in("?page=compare&others=a&others=b").others == ("b",)
     assert address_in("?page=replay&run=b&run=a").run == "a"
+    twice = {"page": ["compare"], "run": ["b", "a"]}
+    assert unread(twice, address_of(twice)) == (), "all that it says was understood"
 
 
 def run_in(folder: Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.engine.real_runs import until
 from tests.pages.serving import Served
-from tests.pages.tabs import FIGURES, Tab
+from tests.pages.tabs import BROKEN, FIGURES, Tab
 from workbench.pages.demo import DEMO
 from workbench.pages.recording import Recording
 from workbench.tape import open_tape
@@ -122,6 +122,7 @@ def test_a_part_of_the_run_is_chosen_by_keys_and_by_dragging_and_told_with_units
     counts = dict(zip(found["quantity"].values.tolist(), found["count"].values.tolist(), strict=True))
     rows = {row.split("\t")[0]: row.split("\t")[1] for row in table.inner_text().splitlines()[1:]}
     assert {name: int(count.replace(",", "")) for name, count in rows.items()} == counts
+    assert page.evaluate(BROKEN) == []
     assert "tokens/s" in table.inner_text() and f"low={round(low * 1e3)}" in page.url
     other = Tab(browser)
     other.page.goto(page.url)
