@@ -12,6 +12,7 @@ from typing import Any
 from workbench.config import ConfigError, from_toml
 from workbench.engine.layout import read_outcome
 from workbench.pages import style
+from workbench.pages.ended import was_lost
 from workbench.pages.folders import changed_s
 from workbench.pages.site import Site
 from workbench.tape import TapeError, being_written
@@ -88,7 +89,7 @@ def _state(path: Path, seen: Glance, wanted: int) -> str:
         return "imported"
     if seen.merges >= wanted:
         return "✓ finished"
-    return "■ stopped" if seen.closed else "✕ lost"
+    return "■ stopped" if seen.closed and not was_lost(path) else "✕ lost"
 
 
 def _without_tape(path: Path) -> str:

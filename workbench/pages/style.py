@@ -38,6 +38,7 @@ td[colspan] {{ overflow-wrap: anywhere; }}
 td.long {{ overflow-wrap: anywhere; min-width: 8em; }}
 td.told {{ min-width: 16em; }}
 .runs td:first-child {{ width: 60%; overflow-wrap: anywhere; }}
+.runs td:only-child {{ width: 100%; }}
 .wide {{ overflow-x: auto; }}
 .wide :is(th, td):first-child {{ position: sticky; left: 0; background: {CARD}; }}
 .wide :is(th, td):last-child {{ padding-right: 0; }}

@@ -91,13 +91,19 @@ class Work:
 
     def _between(self, learner: int, low: float, high: float) -> tuple[float, float]:
         useful = tokens = 0.0
-        bins = self._bins.get(learner, {})
-        for number in range(_bin(low), _bin(high) + 1):
-            if number in bins:
-                begin, end = number * BIN_S, (number + 1) * BIN_S
-                part = max(0.0, min(end, high) - max(begin, low)) / max(min(end, high) - begin, 1e-9)
-                useful, tokens = useful + bins[number][0] * part, tokens + bins[number][1] * part
+        bins, first, last = self._bins.get(learner, {}), _bin(low), _bin(high)
+        for number in range(first, last + 1):
+            held = bins.get(number)
+            if held is not None:
+                part = 1.0 if first < number < last else _part(number, low, high)
+                useful, tokens = useful + held[0] * part, tokens + held[1] * part
         return useful, tokens
+
+
+def _part(number: int, low: float, high: float) -> float:
+    """Share of a bin, of which nothing is known behind ``high``, that lies within."""
+    begin, end = number * BIN_S, min((number + 1) * BIN_S, high)
+    return max(0.0, end - max(begin, low)) / max(end - begin, 1e-9)
 
 
 def unheard_words(unheard: dict[int, float]) -> str:
