@@ -102,6 +102,21 @@ def test_an_added_learner_is_expected_joins_and_is_merged() -> None:
     assert click.effect.done
 
 
+def test_a_killed_syncer_is_seen_to_start_again_though_it_took_its_telemetry_along() -> None:
+    def status(state: str, number: int) -> dict[str, Any]:
+        return {"phase": "running", "syncer": {"state": state, "number": number}}
+
+    kept = Commands()
+    kept.look(status("running", 1), 0.0)
+    click = commands.fault("kill_syncer", -1)
+    kept.add(click)
+    click.answered({"done": "kill_syncer", "fault": 7})
+    for after_s, one in enumerate((status("running", 1), status("waiting", 1), status("running", 2))):
+        assert click.seen == ""
+        kept.look(one, click.answered_s + after_s)
+    assert click.seen == "started again (start 2)"
+
+
 def test_what_is_in_force_keeps_its_row_and_its_undo_until_it_is_over() -> None:
     kept, slow = struck("slow", for_s=0.0)
     kept.note(injected("slow"))

@@ -239,6 +239,8 @@ def test_a_lasting_fault_is_undone_by_healing(watched: tuple[Tab, Run]) -> None:
     tab, _ = watched
     inject(tab, "slow", 0, factor="4", for_s="0")
     tab.cell(0, "slow")
+    inject(tab, "slow", 0, factor="4", for_s="0")
+    clicks(tab, "refused: L0 has this fault already").wait_for()
     tab.page.get_by_role("button", name="undo: slow L0").click()
     tab.cell(0, "training")
     clicks(tab, "heal L0").get_by_text("its fault is over").wait_for()

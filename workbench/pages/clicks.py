@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.pages import effects
 from workbench.pages.effects import SHOWING, Answer, Effect
+from workbench.protocol.faults import SYNCER_KINDS
 from workbench.protocol.records import Kind, Record
 
 KEPT = 12
@@ -40,6 +41,8 @@ class Command:
         What to say of each moment, empty before it.
     number : int
         Among all clicks on the run.
+    syncers : int
+        Processes that the syncer had had before; -1 where that is not known.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Command:
         inverse: Callable[[], Command] | None = None,
     ) -> None:
         self.what, self.request, self.effect, self.inverse = what, request, effect, inverse
-        self.number = -1
+        self.number = self.syncers = -1
         self.requested = time.strftime("%H:%M:%S")
         self.acknowledged = self.refused = self._unseen = ""
         self._began_s = time.monotonic()
@@ -126,6 +129,8 @@ class Command:
             return
         if self.request["verb"] == "stop" and status["phase"] == "ending":
             self.effect.end("the run is ending")
+        elif self.struck.get("kind") in SYNCER_KINDS and 0 <= self.syncers < _syncers(status):
+            self.effect.end(f"started again (start {_syncers(status)})")  # telemetry of its death died with it
         elif self.is_in_force and self.answered_s < asked_s and not self._acts(status):
             self._missing_s = min(self._missing_s, asked_s)
             if asked_s - self._missing_s > RECORD_LIMIT_S:
@@ -146,6 +151,12 @@ class Command:
         self.effect.end("the run is over" if stops else "no more before the run was over")
 
 
+def _syncers(status: Status) -> int:
+    """The how-manieth process of the syncer runs; -1 while none does."""
+    syncer = status.get("syncer") or {}
+    return int(syncer["number"]) if syncer.get("state") == "running" else -1
+
+
 class Commands:
     """The newest clicks on one run, and those that are still in force; under its watcher's lock.
 
@@ -161,13 +172,14 @@ class Commands:
 
     def __init__(self) -> None:
         self.kept: list[Command] = []
-        self._count = 0
+        self._count, self._syncers = 0, -1
         self.began_s: float | None = None
         self.round = -1
 
     def add(self, command: Command) -> None:
         """Take a click."""
         command.number, self._count = self._count, self._count + 1
+        command.syncers = self._syncers
         self.kept.append(command)
         passing = [one for one in self.kept if not one.is_in_force]
         leave = set(map(id, passing[: max(0, len(self.kept) - KEPT)])) - {id(command)}
@@ -202,6 +214,7 @@ class Commands:
     def look(self, status: Status, asked_s: float) -> None:
         """See in a status what no record tells; ``asked_s``: when it was asked for [s, monotonic]."""
         self.round = max(self.round, int(status.get("round", -1)))
+        self._syncers = max(self._syncers, _syncers(status))
         for one in self.kept:
             one.look(status, asked_s)
 

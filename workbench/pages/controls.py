@@ -36,7 +36,7 @@ MEANINGS = {
     "cut": "its link loses everything, until it is healed",
     "delay 0.2 s": "its messages take 0.2 s longer each way, until it is healed",
     "nan": "its next contribution holds NaN",
-    "heal": "ends slow, cut and delay",
+    "heal": "ends what lasts: slow, cut, delay, loss, bandwidth",
     "release": "lets it in again after a guard has quarantined it",
     "revive": "starts it now after it failed or was killed, for good or for a time",
     "remove": "lets it go for good: its id is never given again",
