@@ -223,7 +223,7 @@ def test_a_report_says_in_words_what_everybody_was_and_counts_events_as_the_page
     states = set()
     for event in range(0, recording.count, 7):
         html = exports._at_cursor(recording, Address("replay", event=event))
-        assert f"At event {event:,} of 0 to {recording.count - 1:,}, " in html
+        assert f"At event {event:,} (of events 0 to {recording.count - 1:,}), " in html
         assert not re.search(r"\b[A-Z]{4,}\b|, g \d|\bn \d|versions? \d+ \d", html.split("<ul>")[1]), html
         states |= set(re.findall(r"round \d+ of fragment \d+ ([a-z :]+)", html))
     assert {"waits for its quorum", "pulls contributions"} <= states

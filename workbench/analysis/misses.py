@@ -164,7 +164,7 @@ def _too_late(merged: MergeRound, came: int, decided: int) -> tuple[str, float]:
     after = "the grace window closed" if merged.own["kind"][decided] == Kind.GRACE_ENDED else "it was refused"
     happened, then = merged.time_ns(came), merged.time_ns(decided)
     if happened > then:
-        what = f"it folded version {int(merged.own['version'][came])}" if fold else "its next step ended"
+        what = f"it folded version {int(merged.own['version'][came])}," if fold else "its next step ended"
         return f"{what} {_s((happened - then) * NS)} after {after}", (happened - then) * NS
     what = f"it had folded version {int(merged.own['version'][came])}" if fold else "its next step had ended"
     index = merged.own.index

@@ -121,7 +121,7 @@ def _at_cursor(recording: Recording, at: Address) -> str:
     learners = "".join(f"<li>{escape(line)}</li>" for line in repr(look.moment).splitlines()[1:])
     when = f"{recording.time_s[at.event]:.2f} s from the start of rounds"
     return (
-        f"<h2>At event {at.event:,} of 0 to {recording.count - 1:,}, {when}</h2><p>{escape(who(said))}: "
+        f"<h2>At event {at.event:,} (of events 0 to {recording.count - 1:,}), {when}</h2><p>{escape(who(said))}: "
         f"{escape(sentence(said))}</p><p>{escape(why)}</p><ul>{learners}</ul>"
     )
 

@@ -101,7 +101,7 @@ class Transport:
         if self._playing is None:
             self._part = along.part(event)
         last = self._recording.count - 1
-        said = f"event {event:,} of 0 to {last:,}, {time_s:.2f} s from the start of rounds"
+        said = f"event {event:,} (of 0 to {last:,}), {time_s:.2f} s from the start of rounds"
         self.strip.param.update(at=along.part(event), now=event, most=last, said=said)
         there = "" if self._axis == "wall" else f", at {along.text(float(along.values[event]))}"
         self._where.object = f'<p class="where">{said}{there}</p>'
