@@ -33,7 +33,8 @@ WALL = {"time.time", "time.time_ns", "time.ctime", "time.localtime", "time.gmtim
 READERS = {
     "engine/joiner.py": "a process number that rises, above what the syncer knows anyhow",
     "engine/runtime_folder.py": "whether a folder without an owner's name was left long ago",
-    "pages/commands.py": "when a click was made, for whoever reads it",
+    "pages/clicks.py": "when a click was made, for whoever reads it",
+    "pages/run_list.py": "how long ago a run was written to, on the list of runs",
     "tape/store.py": "the time that a commit bears, compared with those of other commits",
 }
 """Modules that read the wall clock, and what for: no other may, and none of them for what decides in a run."""

@@ -46,9 +46,9 @@ def test_what_is_damaged_or_lost_has_a_sign(tmp_path: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # names that only Panel 2 knows
 def test_a_list_is_there_at_once_and_is_filled_from_a_thread() -> None:
-    with ThreadPoolExecutor(1) as threads:
+    with ThreadPoolExecutor(1) as threads, ThreadPoolExecutor(1) as loop:  # a browser's loop may run in this thread
         site: Any = SimpleNamespace(reading=threads)
         runs = RunList(site, [(DEMO, "<a>demo</a>")])
         assert "<a>demo</a>" in runs.pane.object and "…" in runs.pane.object
-        asyncio.run(runs.fill())
+        loop.submit(asyncio.run, runs.fill()).result()
     assert "86" in runs.pane.object and "…" not in runs.pane.object

@@ -109,13 +109,9 @@ class _Replay:
         self.browser.commands = commands(self.recording, self.view.panes)
         unread = self._unread()
         said = [unread_banner(unread)] if unread else []
-        if unread:
-            self._document.add_next_tick_callback(self._tidy)
+        if unread:  # the address line leaves it out too
+            self.browser.place = {"address": self.at.query(self.session.token), "replace": True}
         return [style.header(name, self._badges(), links), *said, *self._captions(), *shown, self.browser]
-
-    def _tidy(self) -> None:
-        """Leave out of the address line what was not understood."""
-        self.browser.place = {"address": self.at.query(self.session.token), "replace": True}
 
     def _badges(self) -> list[str]:
         attrs = self.recording.tape.attrs

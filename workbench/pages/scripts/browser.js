@@ -167,11 +167,13 @@ export function render({ model, el }) {
   window.addEventListener("keydown", key);
   window.addEventListener("popstate", back);
   document.addEventListener("click", click);
-  model.on("place", () => {
+  const placed = () => {
     const { address, replace } = model.place;
     if (!address || address === window.location.search) return;
     if (replace) history.replaceState(null, "", address); else history.pushState(null, "", address);
-  });
+  };
+  model.on("place", placed);
+  placed();  // what was said before this page could hear it
   model.on("wear", () => { if (model.wear) { keep(model.wear); wear(); } });
   model.on("to", () => { if (model.to) window.location.assign(model.to); });
   model.on("text", () => { if (model.text.text) copied(model.text.title, model.text.text); });
