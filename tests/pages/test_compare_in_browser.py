@@ -117,6 +117,6 @@ def test_runs_are_chosen_from_a_list_and_one_that_is_gone_is_said(pages: Served,
     page.locator(".banner", has_text=f"Left out: {others[-1]}.").wait_for()
     for width in (1280, 800, 400):
         page.set_viewport_size({"width": width, "height": 900})
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.wait_for_function(f"() => document.documentElement.scrollWidth <= {width}")  # figures take their new width
         assert page.evaluate(BROKEN) == [], width
     tab.close(pages.port)
